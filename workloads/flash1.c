@@ -27,14 +27,28 @@ ftl_flash1 ftl_flash1_of(ftl_builder *b, const ftl_spec *spec, const ftl_tile_li
                   .a = ftl_attention_of(spec),
                   .num_warps = (int32_t)spec->value[FTL_PARAM_num_warps],
                   .num_stages = (int32_t)spec->value[FTL_PARAM_num_stages]};
+  f.num_splits = ftl_larger(1, spec->value[FTL_PARAM_splits]);
   f.num_key_blocks = ftl_flash1_num_key_blocks(&f.a, packed);
   return f;
 }
 
-// The library's grid: sequences first, which the tiles of a packed batch are.
+// Where CTAs of one split follow those of the one before, each has all heads.
+static ftl_expr take_split(ftl_flash1 *f, ftl_expr head_of_all) {
+  ftl_expr heads = ftl_const(f->b, f->a.heads);
+  f->split = f->num_splits > 1 ? ftl_div(f->b, head_of_all, heads) : ftl_const(f->b, 0);
+  return f->num_splits > 1 ? ftl_mod(f->b, head_of_all, heads) : head_of_all;
+}
+
+static ftl_expr kv_head_of(const ftl_flash1 *f, ftl_expr head) {
+  return ftl_div(f->b, head, ftl_const(f->b, f->a.heads / f->a.kv_heads));
+}
+
+// The library's grid: sequences first, which the tiles of a packed batch are, then heads, then splits.
 static void set_packed_tile(ftl_flash1 *f) {
   ftl_packed_tile packed = ftl_packed_batch_tile(f->b, f->spec, f->packed, &f->a);
   f->tile = packed.tile;
+  f->tile.head = take_split(f, packed.tile.head);
+  if (f->num_splits > 1) f->tile.kv_head = kv_head_of(f, f->tile.head);
   f->lengths = packed.lengths;
   f->origin = packed.origin;
   f->row_end = packed.row_end;
@@ -46,13 +60,12 @@ void ftl_flash1_set_tile(ftl_flash1 *f) {
     set_packed_tile(f);
     return;
   }
-  ftl_expr heads = ftl_const(b, f->a.heads), head = ftl_mod(b, ftl_cta(b), heads);
-  ftl_expr batch = ftl_div(b, ftl_cta(b), heads);
-  f->tile = (ftl_attention_tile){.batch = batch,
-                                 .sequence = batch,
-                                 .head = head,
-                                 .kv_head = ftl_div(b, head, ftl_const(b, f->a.heads / f->a.kv_heads)),
-                                 .row = ftl_const(b, 0)};
+  ftl_expr heads = ftl_const(b, f->a.heads), cta = ftl_cta(b), all = ftl_const(b, f->a.batch * f->a.heads);
+  f->split = f->num_splits > 1 ? ftl_div(b, cta, all) : ftl_const(b, 0);
+  if (f->num_splits > 1) cta = ftl_mod(b, cta, all);
+  ftl_expr head = ftl_mod(b, cta, heads), batch = ftl_div(b, cta, heads);
+  f->tile = (ftl_attention_tile){
+      .batch = batch, .sequence = batch, .head = head, .kv_head = kv_head_of(f, head), .row = ftl_const(b, 0)};
   f->lengths = ftl_attention_lengths_of(b, &f->a);
   f->origin = ftl_const(b, 0);
   f->row_end = FTL_TENSOR_END;
@@ -60,7 +73,7 @@ void ftl_flash1_set_tile(ftl_flash1 *f) {
 
 void ftl_flash1_grid(const ftl_flash1 *f) {
   int64_t num_sequences = f->packed != NULL ? f->packed->num_sequences : f->a.batch;
-  ftl_builder_grid(f->b, num_sequences * f->a.heads, false, FTL_TILES_BY_STRIDE);
+  ftl_builder_grid(f->b, num_sequences * f->a.heads * f->num_splits, false, FTL_TILES_BY_STRIDE);
 }
 
 ftl_tile_ref ftl_flash1_ref(const ftl_flash1 *f, int32_t tensor, ftl_expr head, ftl_expr row, int32_t rows,
@@ -87,6 +100,9 @@ ftl_status ftl_flash1_check(const ftl_spec *spec, ftl_error *error) {
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "block_n=%lld num_warps=%lld: the warps share the keys of a block, each a multiple of 16",
                          (long long)block_n, (long long)num_warps);
+  if (v[FTL_PARAM_splits] > 1 && v[FTL_PARAM_mask] != FTL_MASK_NONE)
+    return ftl_error_set(error, FTL_INFEASIBLE, "splits=%lld: the lists of a mask are of a whole head: allowed is 1",
+                         (long long)v[FTL_PARAM_splits]);
   return ftl_attention_check_stages(spec, error);
 }
 
@@ -120,6 +136,14 @@ static ftl_expr num_query_tiles(const ftl_flash1 *f) {
   return f->packed != NULL ? num_parts(f, f->a.block_m) : ftl_const(f->b, f->a.num_m_tiles);
 }
 
+// How many of the tiles before `tile` are the CTA's.
+static ftl_expr own_tiles_before(const ftl_flash1 *f, ftl_expr tile) {
+  ftl_builder *b = f->b;
+  if (f->num_splits == 1) return tile;
+  ftl_expr splits = ftl_const(b, f->num_splits), behind = ftl_sub(b, ftl_const(b, f->num_splits - 1), f->split);
+  return ftl_div(b, ftl_add(b, tile, behind), splits);
+}
+
 // The first block is for rows that see no key, too.
 static void set_place(const ftl_flash1 *f, ftl_expr index, ftl_flash1_block *block) {
   ftl_builder *b = f->b;
@@ -127,10 +151,12 @@ static void set_place(const ftl_flash1 *f, ftl_expr index, ftl_flash1_block *blo
   block->key = ftl_mul(b, index, ftl_const(b, f->a.block_n));
   block->listed = -1;
   block->first = block->seen = ftl_const(b, 0);
-  block->end = num_query_tiles(f);
+  ftl_expr end = num_query_tiles(f);
+  block->end = own_tiles_before(f, end);
   if (!f->a.causal || block->is_first) return;
   ftl_expr sees = ftl_max(b, ftl_const(b, 0), ftl_sub(b, block->key, ftl_const(b, f->a.diagonal)));
-  block->first = block->seen = ftl_min(b, block->end, ftl_div(b, sees, ftl_const(b, f->a.block_m)));
+  ftl_expr first = ftl_min(b, end, ftl_div(b, sees, ftl_const(b, f->a.block_m)));
+  block->first = block->seen = own_tiles_before(f, first);
 }
 
 static void walk_listed(const ftl_flash1 *f, ftl_flash1_block_fn fn, void *context) {
@@ -178,6 +204,7 @@ static ftl_expr end_of_keys(const ftl_flash1 *f, ftl_expr row) {
 ftl_expr ftl_flash1_row(const ftl_flash1 *f, const ftl_flash1_block *block, ftl_expr step) {
   ftl_builder *b = f->b;
   ftl_expr tile = step;
+  if (f->num_splits > 1) tile = ftl_add(b, f->split, ftl_mul(b, step, ftl_const(b, f->num_splits)));
   if (block->listed >= 0) tile = ftl_div(b, ftl_lookup(b, block->listed, step), ftl_const(b, 2));
   return ftl_mul(b, tile, ftl_const(b, f->a.block_m));
 }

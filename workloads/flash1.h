@@ -24,6 +24,9 @@ typedef struct ftl_flash1 {
   // Of the CTA's sequence: its length, its first row in the tensors and the one after its last.
   ftl_attention_lengths lengths;
   ftl_expr origin, row_end;
+  // CTAs of a head, which take its query tiles in turns, and the number of this one: splits, forward.
+  int64_t num_splits;
+  ftl_expr split;
   int32_t num_warps, num_stages;   // buffers of what is streamed: Q, and dO
   const ftl_tile_lists *lists;     // the query tiles that a block mask leaves to each block of keys; NULL: no mask
   const ftl_packed_batch *packed;  // a tile of it is a sequence; NULL: sequences are equally long
@@ -43,7 +46,7 @@ FTL_MUST_USE ftl_status ftl_flash1_pack(ftl_packed_batch **out, const ftl_spec *
 // (csrc/flash_attn/src/fmha_blockmask.h). Nothing is listed without a mask. FTL_INFEASIBLE: a query tile that sees
 // none.
 FTL_MUST_USE ftl_status ftl_flash1_lists_init(ftl_tile_lists *lists, const ftl_spec *spec, ftl_error *error);
-// A CTA for each head of each sequence.
+// num_splits CTAs for each head of each sequence.
 void ftl_flash1_grid(const ftl_flash1 *f);
 // `rows` rows of the CTA's sequence from `row` on, of a head of a tensor.
 ftl_tile_ref ftl_flash1_ref(const ftl_flash1 *f, int32_t tensor, ftl_expr head, ftl_expr row, int32_t rows,
@@ -60,10 +63,10 @@ ftl_value_layout ftl_flash1_row_layout(const ftl_flash1 *f, int32_t columns);
 // A block of keys.
 typedef struct ftl_flash1_block {
   ftl_expr index, key;  // its number, and its first key
-  // Steps through query tiles: those that see some of it are first .. end-1; of a list those from `seen` on saw a block
-  // before this one. Without a list all of them did, unless this is the first.
+  // Steps through the CTA's query tiles: those that see some of it are first .. end-1; of a list those from `seen` on
+  // saw a block before this one. Without a list all of them did, unless this is the first.
   ftl_expr first, seen, end;
-  int32_t listed;  // table: the entries at these positions; -1: the positions are tiles
+  int32_t listed;  // table: the entries at these positions; -1: the positions are the CTA's tiles
   bool is_first;
   bool is_last;  // known to be; of several in a loop that is not known
   bool in_loop;

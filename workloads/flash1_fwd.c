@@ -6,6 +6,10 @@
 // l and m are kept as their log-sum-exp, with which l' e^m' is e^LSE'. O', LSE' are read and O, LSE written each step,
 // O in fp32 until the last block of keys that its queries see. Each warp has a share of the block's keys: maxima, sums
 // and outputs of the warps are put together through shared memory in every step.
+//
+// kv_operand=registers: a warp reads its keys' fragments once a block and keeps them, as the implementation does
+// (K_IN_REGS, V_IN_REGS and SHARE_SMEM_FOR_K_AND_V of fmha/kernel_traits.h). V comes first, then K into the same
+// buffer, and what the warps exchange in the steps lies over it too.
 #include <math.h>
 
 #include "tile/dropout.h"
@@ -18,6 +22,8 @@ typedef struct flash1_fwd {
   ftl_attention_tensors t;
   int32_t o_sum, lse_sum;  // O' in fp32 and LSE'; -1 where one block holds all keys
   int32_t q, k, v;         // rings
+  bool keeps_keys;         // in registers
+  int32_t k_held, v_held;  // fragments, of each warp's keys
   int32_t max_staging, sum_staging, output_staging;
   int32_t scores, probs, output, max, shift, sum;  // fragments, of each warp's keys
   // Row-wise, of all keys of the block: O~, m~, l~; what was before: O', LSE'; both together.
@@ -39,6 +45,12 @@ static void declare_tensors(flash1_fwd *w) {
   w->lse_sum = ftl_builder_tensor(b, "lse_sum", FTL_FP32, FTL_TENSOR_TEMP, ftl_contiguous(batch, a->heads, rows, 1));
 }
 
+static bool outputs_lie_over_keys(const flash1_fwd *w) {
+  const ftl_attention *a = &w->f.a;
+  int64_t output_bytes = (int64_t)w->f.num_warps * a->block_m * a->padded_head_dim_v * ftl_dtype_bytes(FTL_FP32);
+  return output_bytes <= (int64_t)a->block_n * a->padded_head_dim * ftl_dtype_bytes(a->dtype);
+}
+
 static void declare_rings(flash1_fwd *w, int32_t role) {
   ftl_builder *b = w->f.b;
   const ftl_attention *a = &w->f.a;
@@ -46,10 +58,12 @@ static void declare_rings(flash1_fwd *w, int32_t role) {
   int32_t d_v = a->padded_head_dim_v;
   w->k = ftl_builder_ring(b, "k", a->dtype, a->block_n, d, 1, role, self);
   w->v = ftl_builder_ring(b, "v", a->dtype, a->block_n, d_v, 1, role, self);
+  if (w->keeps_keys && d_v <= d) ftl_builder_overlay(b, w->v);
+  w->output_staging = ftl_builder_ring(b, "outputs", FTL_FP32, copies, d_v, 1, role, self);
+  if (w->keeps_keys && outputs_lie_over_keys(w)) ftl_builder_overlay(b, w->output_staging);
   w->q = ftl_builder_ring(b, "q", a->dtype, a->block_m, d, w->f.num_stages, role, self);
   w->max_staging = ftl_builder_ring(b, "maxima", FTL_FP32, 1, copies, 1, role, self);
   w->sum_staging = ftl_builder_ring(b, "sums", FTL_FP32, 1, copies, 1, role, self);
-  w->output_staging = ftl_builder_ring(b, "outputs", FTL_FP32, copies, d_v, 1, role, self);
 }
 
 static int32_t rows_of(const flash1_fwd *w, const char *name) {
@@ -61,6 +75,10 @@ static void declare_values(flash1_fwd *w) {
   const ftl_attention *a = &w->f.a;
   int32_t share = a->block_n / w->f.num_warps;
   ftl_value_layout layout = ftl_flash1_row_layout(&w->f, a->padded_head_dim_v);
+  if (w->keeps_keys) {
+    w->k_held = ftl_builder_tile(b, "k_held", a->dtype, share, a->padded_head_dim);
+    w->v_held = ftl_builder_tile(b, "v_held", a->dtype, a->padded_head_dim_v, share);
+  }
   w->scores = ftl_builder_tile(b, "s", FTL_FP32, a->block_m, share);
   w->probs = ftl_builder_tile(b, "p", a->dtype, a->block_m, share);
   w->output = ftl_builder_tile(b, "o", FTL_FP32, a->block_m, a->padded_head_dim_v);
@@ -89,6 +107,7 @@ static void attend(const flash1_fwd *w, const ftl_flash1_block *block, ftl_expr 
   const ftl_attention *a = &w->f.a;
   ftl_fill(b, w->scores, 0);
   ftl_mma_shared(b, w->scores, w->q, w->k, true);
+  if (w->keeps_keys) ftl_fetched_b(b, w->k_held);
   ftl_release(b, w->q);
   if (ftl_flash1_is_masked(&w->f)) ftl_attention_mask_lengths(b, a, w->f.lengths, w->scores, row, block->key, 0);
   ftl_fill(b, w->max, -INFINITY);
@@ -107,6 +126,7 @@ static void attend(const flash1_fwd *w, const ftl_flash1_block *block, ftl_expr 
   ftl_attention_dropout(b, a, &w->f.tile, w->probs, row, block->key);
   ftl_fill(b, w->output, 0);
   ftl_mma_value(b, w->output, w->probs, w->v, false);
+  if (w->keeps_keys) ftl_fetched_b(b, w->v_held);
   ftl_gather(b, FTL_ELEM_MAX, w->rows_max, w->max, w->max_staging);
   ftl_gather(b, FTL_ELEM_ADD, w->rows_sum, w->sum, w->sum_staging);
   ftl_gather(b, FTL_ELEM_ADD, w->rows_output, w->output, w->output_staging);
@@ -199,21 +219,45 @@ static ftl_tile_ref keys_ref(const flash1_fwd *w, const ftl_flash1_block *block,
   return ref;
 }
 
+static void hold(const flash1_fwd *w, const ftl_flash1_block *block, bool is_k) {
+  ftl_builder *b = w->f.b;
+  int32_t ring = is_k ? w->k : w->v;
+  ftl_fill_stage(b, ring, keys_ref(w, block, is_k ? w->t.k : w->t.v, is_k ? w->f.a.head_dim : w->f.a.head_dim_v));
+  ftl_wait(b, ring);
+  ftl_fetch_b(b, is_k ? w->k_held : w->v_held, ring, is_k);
+  ftl_release(b, ring);
+  ftl_barrier(b);  // all warps have theirs: what comes next lies in the same place
+}
+
+// K and V of a block, where its steps find them.
+static void take_keys(const flash1_fwd *w, const ftl_flash1_block *block) {
+  ftl_builder *b = w->f.b;
+  if (w->keeps_keys) {
+    hold(w, block, false);
+    hold(w, block, true);
+    return;
+  }
+  ftl_fill_stage(b, w->k, keys_ref(w, block, w->t.k, w->f.a.head_dim));
+  ftl_fill_stage(b, w->v, keys_ref(w, block, w->t.v, w->f.a.head_dim_v));
+}
+
 static void write_block(void *context, const ftl_flash1_block *block) {
   const flash1_fwd *w = context;
   ftl_builder *b = w->f.b;
   int32_t ahead = w->f.num_stages - 1;
-  ftl_fill_stage(b, w->k, keys_ref(w, block, w->t.k, w->f.a.head_dim));
-  ftl_fill_stage(b, w->v, keys_ref(w, block, w->t.v, w->f.a.head_dim_v));
+  take_keys(w, block);
   for (int32_t i = 0; i < ahead; i++) load_q(w, block, ftl_add(b, block->first, ftl_const(b, i)));
-  ftl_wait(b, w->k);
-  ftl_wait(b, w->v);
+  if (!w->keeps_keys) {
+    ftl_wait(b, w->k);
+    ftl_wait(b, w->v);
+  }
   if (block->listed >= 0) walk_queries(w, block, block->first, block->seen, true);
   if (block->listed < 0 || w->o_sum >= 0) walk_queries(w, block, block->seen, block->end, block->is_first);
   for (int32_t stage = 0; stage < ahead; stage++) {  // the empty ones past the last query
     ftl_wait(b, w->q);
     ftl_release(b, w->q);
   }
+  if (w->keeps_keys) return;
   ftl_release(b, w->k);
   ftl_release(b, w->v);
 }
@@ -237,7 +281,8 @@ static int64_t num_flops(const ftl_flash1 *f) {
 
 static void write_kernel(ftl_builder *b, const ftl_spec *spec, const ftl_tile_lists *lists,
                          const ftl_packed_batch *packed) {
-  flash1_fwd w = {.f = ftl_flash1_of(b, spec, lists, packed)};
+  flash1_fwd w = {.f = ftl_flash1_of(b, spec, lists, packed),
+                  .keeps_keys = spec->value[FTL_PARAM_kv_operand] == FTL_KV_OPERAND_REGISTERS};
   declare_tensors(&w);
   ftl_flash1_set_tile(&w.f);
   int32_t role = ftl_builder_role(b, "main", w.f.num_warps, 0);
@@ -273,9 +318,10 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
 const ftl_workload ftl_workload_flash1_fwd = {
     .name = "flash1_fwd",
     .doc =
-        "FlashAttention-1 forward: a CTA a head, blocks of keys outside, queries inside; O and LSE through memory each "
+        "FlashAttention-1 forward: a CTA, or a few, a head, blocks of keys outside, queries inside; O and LSE through "
+        "memory each "
         "step",
-    .accepts = FTL_FLASH1_PARAMS,
+    .accepts = FTL_FLASH1_PARAMS | FTL_TAKES(kv_operand) | FTL_TAKES(splits),
     .packs_queries = true,
     .set_defaults = ftl_flash1_set_defaults,
     .build = build,

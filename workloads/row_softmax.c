@@ -28,7 +28,11 @@ typedef struct row_pass {
 
 static int32_t threads_per_row(const ftl_row_softmax *s) { return s->num_warps * 32 / s->rows; }
 
-int32_t ftl_row_softmax_step_columns(const ftl_row_softmax *s) { return threads_per_row(s) * FTL_ROW_VECTOR_COLUMNS; }
+static int32_t vector_columns(const ftl_row_softmax *s) {
+  return s->vector_columns > 0 ? s->vector_columns : FTL_ROW_VECTOR_COLUMNS;
+}
+
+int32_t ftl_row_softmax_step_columns(const ftl_row_softmax *s) { return threads_per_row(s) * vector_columns(s); }
 
 // dst <- exp(a - subtracted)
 static void exp_of_difference(const rows_kernel *k, int32_t dst, int32_t a, int32_t subtracted) {
@@ -107,10 +111,11 @@ static void read_step(const rows_kernel *k, int32_t i, step_columns from, step_w
 // warp's first thread has columns before `end` in a step from `column` on: 1 or 0. What a fused kernel reads beside the
 // row is not cut at its end: all its warps stay.
 static ftl_expr warp_has_columns(const rows_kernel *k, ftl_expr column, ftl_expr end) {
-  enum { WARP_COLUMNS = 32 * FTL_ROW_VECTOR_COLUMNS };
+  enum { WARP_LANES = 32 };
   ftl_builder *b = k->b;
   ftl_expr of_row = ftl_mod(b, ftl_warp(b), ftl_const(b, k->s->num_warps / k->s->rows));
-  ftl_expr first = k->s->more ? column : ftl_add(b, column, ftl_mul(b, of_row, ftl_const(b, WARP_COLUMNS)));
+  ftl_expr first =
+      k->s->more ? column : ftl_add(b, column, ftl_mul(b, of_row, ftl_const(b, WARP_LANES * vector_columns(k->s))));
   return ftl_min(b, ftl_const(b, 1), ftl_max(b, ftl_const(b, 0), ftl_sub(b, end, first)));
 }
 
@@ -312,7 +317,7 @@ static void declare(rows_kernel *k) {
                                                             "row6",  "row7",  "row8",  "row9", "row10", "row11",
                                                             "row12", "row13", "row14", "row15"};
   const ftl_row_softmax *s = k->s;
-  ftl_value_layout layout = {threads_per_row(s), FTL_ROW_VECTOR_COLUMNS};
+  ftl_value_layout layout = {threads_per_row(s), vector_columns(s)};
   ftl_builder_role(k->b, "main", s->num_warps, 0);
   for (int32_t i = 0; i < (s->held_steps > 0 ? s->held_steps : FTL_ROW_MAX_UNROLL); i++)
     k->held[i] = ftl_builder_tile_by_rows(k->b, names[i], s->dtype, s->rows, k->step_columns, layout);

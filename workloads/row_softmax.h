@@ -34,7 +34,9 @@ typedef struct ftl_row_softmax {
   // Likewise columns from `begin` up to `first_visible` become 0, those before are left alone. Expression 0, the
   // constant 0: rows are seen from their first column on. `begin` is a multiple of the vector.
   ftl_expr begin, first_visible;
-  bool may_see_none;   // a row's visible columns may be none
+  bool may_see_none;  // a row's visible columns may be none
+  // Adjacent columns of a thread in a step; 0: FTL_ROW_VECTOR_COLUMNS. Others only of rows that are held.
+  int32_t vector_columns;
   int32_t held_steps;  // steps that stay in registers: the whole row; 0: every pass reads it again
   // Rows that are read again: steps that the loops are unrolled to, whose loads go ahead of their arithmetic, as the
   // source says; 0: as nvcc decides.

@@ -58,7 +58,8 @@ enum {
   FTL_ELEMENTWISE_FUSED,
   FTL_ELEMENTWISE_SEPARATE,
   FTL_ELEMENTWISE_EAGER_BADDBMM,
-  FTL_ELEMENTWISE_EAGER_EINSUM
+  FTL_ELEMENTWISE_EAGER_EINSUM,
+  FTL_ELEMENTWISE_EAGER_MATMUL
 };
 enum { FTL_ACTIVATION_SILU, FTL_ACTIVATION_GELU, FTL_ACTIVATION_RELU, FTL_ACTIVATION_SIGMOID };
 enum { FTL_SPEC_STORE_DIRECT, FTL_SPEC_STORE_STAGED };
@@ -73,6 +74,7 @@ enum { FTL_DETAIL_SAMPLED, FTL_DETAIL_FULL };
 enum { FTL_DQ_KERNEL, FTL_DQ_ATOMICS };
 enum { FTL_PAGES_CONTIGUOUS, FTL_PAGES_SCATTERED, FTL_PAGES_SHARED_PREFIX };
 enum { FTL_Q_OPERAND_AUTO, FTL_Q_OPERAND_SHARED, FTL_Q_OPERAND_REGISTERS };
+enum { FTL_KV_OPERAND_SHARED, FTL_KV_OPERAND_REGISTERS };
 enum { FTL_REFILL_AUTO, FTL_REFILL_EARLY, FTL_REFILL_LATE, FTL_REFILL_BEHIND, FTL_REFILL_WHEN_FREE };
 enum { FTL_CODE_AUTO, FTL_CODE_LEAN, FTL_CODE_PLAIN, FTL_CODE_BUFFERED };
 enum { FTL_LAYOUT_BHSD, FTL_LAYOUT_BSHD };
@@ -208,14 +210,14 @@ enum { FTL_MAX_LAUNCHES = 24 };
 #define FTL_TAKES_BACKWARD (FTL_TAKES(pass) | FTL_TAKES(dq))
 // Attention's forward pass: all but those of matrix products and of backward passes, L2's priorities, lengths, pages,
 // trees, SparQ, quantised caches, block masks, dropout, clusters, FlashAttention-3's overlap, forms of the softmax,
-// steps that mask, times of refills, columns of padding, warps side by side and the order of heads.
+// steps that mask, times of refills, columns of padding, warps side by side, the order of heads and where K and V are.
 #define FTL_TAKES_ALL                                                                                           \
   ((((ftl_param_set)1 << FTL_PARAM_COUNT) - 1) & ~FTL_TAKES_UNFUSED &                                           \
    ~(FTL_TAKES_MATRICES | FTL_TAKES_BACKWARD | FTL_TAKES_L2_PRIORITIES | FTL_TAKES(lengths) | FTL_TAKES_PAGES | \
      FTL_TAKES_TREE | FTL_TAKES_SPARQ | FTL_TAKES_KV_CACHE | FTL_TAKES_MASK | FTL_TAKES(padding_mask) |         \
      FTL_TAKES(dropout_p) | FTL_TAKES_CLUSTERS | FTL_TAKES(overlap) | FTL_TAKES(turns) | FTL_TAKES(q_stages) |  \
      FTL_TAKES_SOFTMAX_FORM | FTL_TAKES(mask_steps) | FTL_TAKES(refill) | FTL_TAKES(head_dim_multiple) |        \
-     FTL_TAKES(warps_n) | FTL_TAKES(head_order)))
+     FTL_TAKES(warps_n) | FTL_TAKES(head_order) | FTL_TAKES(kv_operand)))
 
 struct ftl_workload {
   const char *name, *doc;

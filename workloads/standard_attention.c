@@ -8,7 +8,7 @@
 //   fused     The softmax does all of it on the way.
 //   separate  A launch each: causal, window and mask are a matrix of 0 and -inf that is added.
 //   eager_... As PyTorch runs a program of FlashAttention's benchmarks (standard_eager.c): such a matrix, Q, K and V
-//             copied for the products, P not in the place of S.
+//             copied for the products, P not in the place of S; eager_matmul: softmax(scale * (q @ k.T)) @ v.
 #include "workloads/standard_attention.h"
 
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static void declare_dropout(ftl_standard_forward *f, ftl_tensor_shape scores) {
 static void declare_tensors(ftl_standard_forward *f, const problem *p) {
   f->t = ftl_attention_declare(f->b, f->spec, &f->a);
   ftl_tensor_shape scores = ftl_standard_scores_shape(&f->a);
-  f->s = f->p = f->dropped = ftl_builder_tensor(f->b, "s", f->a.dtype, FTL_TENSOR_TEMP, scores);
+  f->s = f->scaled = f->p = f->dropped = ftl_builder_tensor(f->b, "s", f->a.dtype, FTL_TENSOR_TEMP, scores);
   f->rows = f->t;
   f->product_scale = ftl_standard_skips_unseen(f->spec) ? f->a.scale : 1;
   ftl_attention_needs_pairs(f->b, &f->a, f->s);
@@ -77,7 +77,7 @@ static void build_scale(const ftl_standard_forward *f) { ftl_standard_write_scal
 static void build_sum(const ftl_standard_forward *f, ftl_standard_added added, int32_t index_insts) {
   ftl_standard_rows rows = ftl_standard_is_eager(f->spec) ? ftl_standard_rows_by_elements(f->b, &f->a, index_insts)
                                                           : ftl_standard_rows_of(f->b, &f->a);
-  ftl_standard_write_sum(&rows, f->s, added);
+  ftl_standard_write_sum(&rows, f->scaled, added);
 }
 
 static void build_mask(const ftl_standard_forward *f) { build_sum(f, f->hidden, FTL_EAGER_MASK_INSTS); }
@@ -88,7 +88,7 @@ static void build_dropout(const ftl_standard_forward *f) {
 
 static void build_softmax(const ftl_standard_forward *f) {
   if (ftl_standard_is_eager(f->spec)) {
-    ftl_standard_write_held_softmax(f->b, &f->a, f->s, f->p, f->t.lse);
+    ftl_standard_write_held_softmax(f->b, &f->a, f->scaled, f->p, f->t.lse, ftl_standard_is_matmul(f->spec));
     return;
   }
   ftl_standard_softmax softmax = {.spec = f->spec,
@@ -143,15 +143,16 @@ static void problem_fini(problem *p) {
 static ftl_status build_forward(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches,
                                 ftl_error *error) {
   static const launch all[] = {{"scale_keys", 0, 0, ftl_standard_is_einsum, ftl_standard_write_scaled_keys},
-                               {"copy_queries", 0, 0, ftl_standard_is_eager, ftl_standard_write_rows_of_q},
-                               {"copy_keys", 0, 0, ftl_standard_is_eager, ftl_standard_write_rows_of_k},
+                               {"copy_queries", 0, 0, ftl_standard_copies_tokens, ftl_standard_write_rows_of_q},
+                               {"copy_keys", 0, 0, ftl_standard_copies_tokens, ftl_standard_write_rows_of_k},
                                {"scores", 1, 0, NULL, ftl_standard_write_scores},
                                {"scale", 0, 0, ftl_standard_is_separate, build_scale},
+                               {"scale", 0, 0, ftl_standard_is_matmul, ftl_standard_write_scaled_scores},
                                {"add_mask", 0, 0, is_masked_apart, build_mask},
                                {"add_padding", 0, 0, is_padded_apart, build_padding},
                                {"softmax_rows", 0, 0, NULL, build_softmax},
                                {"dropout", 0, 0, ftl_standard_is_dropped_apart, build_dropout},
-                               {"copy_values", 0, 0, ftl_standard_is_eager, ftl_standard_write_rows_of_v},
+                               {"copy_values", 0, 0, ftl_standard_copies_tokens, ftl_standard_write_rows_of_v},
                                {"outputs", 0, 1, NULL, ftl_standard_write_outputs}};
   problem p;
   ftl_status status = problem_init(&p, spec, error);

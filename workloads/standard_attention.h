@@ -19,9 +19,11 @@ bool ftl_standard_is_fused(const ftl_spec *spec);
 bool ftl_standard_is_separate(const ftl_spec *spec);
 // With dropout_p, where P's dropout and its gradient are launches of their own.
 bool ftl_standard_is_dropped_apart(const ftl_spec *spec);
-// elementwise=eager_baddbmm, eager_einsum: a program of PyTorch.
+// elementwise=eager_...: a program of PyTorch; eager_baddbmm, eager_einsum: with copies of Q, K and V.
 bool ftl_standard_is_eager(const ftl_spec *spec);
+bool ftl_standard_copies_tokens(const ftl_spec *spec);
 bool ftl_standard_is_einsum(const ftl_spec *spec);
+bool ftl_standard_is_matmul(const ftl_spec *spec);
 // Launches that hide pairs: padding; causal, window and mask together.
 int ftl_standard_num_masks(const ftl_spec *spec);
 // What eager PyTorch runs: as many heads of keys as of queries, all of as many columns, rows that registers hold.
@@ -88,9 +90,11 @@ void ftl_standard_write_tokens(ftl_builder *builder, const ftl_attention *a, con
 // to = from, of tensors of tokens, transposed: rows of `to` are head_dim's columns.
 void ftl_standard_write_transposed(ftl_builder *builder, const ftl_attention *a, int32_t from, int32_t to);
 
-// Of rows that stay in registers (standard_held_rows.c, standard_warp_rows.c): P = softmax(S), and its LSE; the
+// Of rows that stay in registers (standard_held_rows.c, standard_warp_rows.c): P = softmax(S), and its LSE (by_element:
+// as PyTorch 2.11, where a warp holds rows of up to 2048 columns, and the threads of a CTA an element at a time); the
 // gradient dS = G - P rowsum(G) in the place of `weighed`, G = P dP.
-void ftl_standard_write_held_softmax(ftl_builder *builder, const ftl_attention *a, int32_t s, int32_t p, int32_t lse);
+void ftl_standard_write_held_softmax(ftl_builder *builder, const ftl_attention *a, int32_t s, int32_t p, int32_t lse,
+                                     bool by_element);
 void ftl_standard_write_held_gradient(ftl_builder *builder, const ftl_attention *a, int32_t weighed, int32_t p);
 FTL_MUST_USE ftl_status ftl_standard_check_held(const ftl_spec *spec, ftl_error *error);
 

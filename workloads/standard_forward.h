@@ -12,6 +12,7 @@ typedef struct ftl_standard_forward {
   int32_t s;
   ftl_standard_added padding, hidden;  // with padding_mask; causal, window and mask as a matrix
   int32_t seen;                        // table: of each block of the mask 1 or 0, row by row; -1: none
+  int32_t scaled;                      // s, but of eager_matmul
   int32_t p;                           // s, but of eager PyTorch
   int32_t dropped, kept;               // with dropout; without, `dropped` is p
   float product_scale;                 // of S, where it is made
@@ -25,6 +26,7 @@ void ftl_standard_write_scaled_keys(const ftl_standard_forward *f);
 void ftl_standard_write_rows_of_q(const ftl_standard_forward *f);
 void ftl_standard_write_rows_of_k(const ftl_standard_forward *f);
 void ftl_standard_write_rows_of_v(const ftl_standard_forward *f);
+void ftl_standard_write_scaled_scores(const ftl_standard_forward *f);
 
 // S = Q K^T, a CTA a tile; scaled and masked by blocks where launches leave out what is hidden.
 void ftl_standard_write_scores(const ftl_standard_forward *f);

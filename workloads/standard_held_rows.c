@@ -1,41 +1,48 @@
 // The softmax of rows that stay in registers, and its gradient, as eager PyTorch has them: a warp a row of up to 1024
 // columns (standard_warp_rows.c), else a CTA of up to 1024 threads. Source: aten/src/ATen/native/cuda/SoftMax.cu
-// (SoftMax_getBlockSize: 16 bytes a thread).
+// (SoftMax_getBlockSize: 16 bytes a thread; cunn_SoftMaxForwardReg of 2.11, which takes an element at a time, 1024
+// threads of a row of 4096 in kernels/measurements/eager_ncu.csv).
 #include <stdio.h>
 
 #include "base/integer.h"
 #include "workloads/row_softmax.h"
 #include "workloads/standard_warp_rows.h"
 
-enum { WARP_LANES = 32, WARP_COLUMNS = WARP_LANES * FTL_ROW_VECTOR_COLUMNS, LEAST_WARPS = 4, MOST_WARPS = 32 };
+enum { WARP_LANES = 32, LEAST_WARPS = 4, MOST_WARPS = 32 };
 enum { STEPS_AT_WORK = 2 };
 
 typedef struct held_rows {
   int32_t num_warps, num_steps;  // of a row, which is a CTA's
+  int32_t vector;                // adjacent columns of a thread in a step
   int64_t columns;
 } held_rows;
 
-static held_rows held_rows_of(const ftl_attention *a) {
-  held_rows h = {.num_warps = LEAST_WARPS, .columns = ftl_standard_scores_shape(a).num_columns};
-  while (h.num_warps < MOST_WARPS && h.num_warps * WARP_COLUMNS < h.columns) h.num_warps *= 2;
-  h.num_steps = (int32_t)ftl_divide_up(h.columns, h.num_warps * WARP_COLUMNS);
+// Of `vector` adjacent columns a thread.
+static held_rows rows_by(const ftl_attention *a, int32_t vector) {
+  held_rows h = {.num_warps = LEAST_WARPS, .vector = vector, .columns = ftl_standard_scores_shape(a).num_columns};
+  while (h.num_warps < MOST_WARPS && h.num_warps * WARP_LANES * vector < h.columns) h.num_warps *= 2;
+  h.num_steps = (int32_t)ftl_divide_up(h.columns, h.num_warps * WARP_LANES * vector);
   return h;
 }
+
+static held_rows held_rows_of(const ftl_attention *a) { return rows_by(a, FTL_ROW_VECTOR_COLUMNS); }
 
 ftl_status ftl_standard_check_held(const ftl_spec *spec, ftl_error *error) {
   ftl_attention a = ftl_attention_of(spec);
   if (held_rows_of(&a).num_steps <= FTL_ROW_MAX_HELD_STEPS) return FTL_OK;
-  return ftl_error_set(error, FTL_INFEASIBLE,
-                       "seqlen_kv=%lld: elementwise=eager_... holds a row in registers, up to %d",
-                       (long long)a.seqlen_kv, FTL_ROW_MAX_HELD_STEPS * MOST_WARPS * WARP_COLUMNS);
+  return ftl_error_set(
+      error, FTL_INFEASIBLE, "seqlen_kv=%lld: elementwise=eager_... holds a row in registers, up to %d",
+      (long long)a.seqlen_kv, FTL_ROW_MAX_HELD_STEPS * MOST_WARPS * WARP_LANES * FTL_ROW_VECTOR_COLUMNS);
 }
 
-void ftl_standard_write_held_softmax(ftl_builder *b, const ftl_attention *a, int32_t s, int32_t p, int32_t lse) {
-  if (ftl_standard_warp_holds_row(a)) {
+void ftl_standard_write_held_softmax(ftl_builder *b, const ftl_attention *a, int32_t s, int32_t p, int32_t lse,
+                                     bool by_element) {
+  if (ftl_standard_warp_holds_row(a, by_element ? FTL_WARP_ROW_COLUMNS_LATELY : FTL_WARP_ROW_COLUMNS)) {
     ftl_standard_write_warp_softmax(b, a, s, p, lse);
     return;
   }
-  held_rows h = held_rows_of(a);
+  held_rows h = rows_by(a, by_element ? 1 : FTL_ROW_VECTOR_COLUMNS);
+  if (h.num_steps > FTL_ROW_MAX_HELD_STEPS) h = held_rows_of(a);
   ftl_attention_tile tile = ftl_standard_row_grid(b, a, a->seqlen_q, 1);
   ftl_row_softmax softmax = {.precise = true,
                              .dtype = a->dtype,
@@ -48,6 +55,7 @@ void ftl_standard_write_held_softmax(ftl_builder *b, const ftl_attention *a, int
                              .rows = 1,
                              .num_warps = h.num_warps,
                              .columns = h.columns,
+                             .vector_columns = h.vector,
                              .may_see_none = true,
                              .visible = a->seqlen_kv == h.columns ? FTL_TENSOR_END : ftl_const(b, a->seqlen_kv),
                              .end = FTL_TENSOR_END,
@@ -88,7 +96,7 @@ static void declare(gradient *g, ftl_dtype dtype) {
 }
 
 static ftl_tile_ref step_ref(const gradient *g, int32_t tensor, int32_t step) {
-  int32_t step_columns = g->h.num_warps * WARP_COLUMNS;
+  int32_t step_columns = g->h.num_warps * WARP_LANES * FTL_ROW_VECTOR_COLUMNS;
   ftl_tile_ref ref =
       ftl_attention_query_ref(&g->tile, tensor, g->tile.row, 1, (int32_t)ftl_smaller(step_columns, g->h.columns));
   ref.column = ftl_const(g->b, (int64_t)step * step_columns);
@@ -96,7 +104,7 @@ static ftl_tile_ref step_ref(const gradient *g, int32_t tensor, int32_t step) {
 }
 
 void ftl_standard_write_held_gradient(ftl_builder *b, const ftl_attention *a, int32_t weighed, int32_t p) {
-  if (ftl_standard_warp_holds_row(a)) {
+  if (ftl_standard_warp_holds_row(a, FTL_WARP_ROW_COLUMNS)) {
     ftl_standard_write_warp_gradient(b, a, weighed, p);
     return;
   }

@@ -43,8 +43,16 @@ bool ftl_standard_is_einsum(const ftl_spec *spec) {
   return spec->value[FTL_PARAM_elementwise] == FTL_ELEMENTWISE_EAGER_EINSUM;
 }
 
-bool ftl_standard_is_eager(const ftl_spec *spec) {
+bool ftl_standard_is_matmul(const ftl_spec *spec) {
+  return spec->value[FTL_PARAM_elementwise] == FTL_ELEMENTWISE_EAGER_MATMUL;
+}
+
+bool ftl_standard_copies_tokens(const ftl_spec *spec) {
   return spec->value[FTL_PARAM_elementwise] == FTL_ELEMENTWISE_EAGER_BADDBMM || ftl_standard_is_einsum(spec);
+}
+
+bool ftl_standard_is_eager(const ftl_spec *spec) {
+  return ftl_standard_copies_tokens(spec) || ftl_standard_is_matmul(spec);
 }
 
 int ftl_standard_num_masks(const ftl_spec *spec) {
@@ -56,7 +64,13 @@ int ftl_standard_num_masks(const ftl_spec *spec) {
 ftl_status ftl_standard_check_eager(const ftl_spec *spec, ftl_error *error) {
   int64_t heads = spec->value[FTL_PARAM_heads], kv_heads = spec->value[FTL_PARAM_kv_heads];
   int64_t head_dim = spec->value[FTL_PARAM_head_dim], head_dim_v = ftl_spec_head_dim_v(spec);
-  if (head_dim_v != head_dim)
+  if (ftl_standard_is_matmul(spec) && spec->value[FTL_PARAM_pass] == FTL_PASS_BWD)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "pass=bwd: what autograd runs of elementwise=eager_matmul is not known; allowed is fwd");
+  if (ftl_standard_is_matmul(spec) && spec->value[FTL_PARAM_layout] != FTL_LAYOUT_BHSD)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "layout=bshd: elementwise=eager_matmul multiplies tensors as they lie: layout=bhsd");
+  if (ftl_standard_copies_tokens(spec) && head_dim_v != head_dim)
     return ftl_error_set(
         error, FTL_INFEASIBLE,
         "head_dim_v=%lld: elementwise=eager_... takes Q, K and V from one tensor, with head_dim=%lld each",

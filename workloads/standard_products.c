@@ -25,7 +25,7 @@ static scores_tile scores_tile_of(const ftl_standard_forward *f, ftl_expr m, ftl
   scores_tile t = {.query = ftl_attention_tile_at(b, f->spec, a, m), .column = ftl_mul(b, n, ftl_const(b, a->block_n))};
   int32_t role = ftl_builder_role(b, "main", (int32_t)f->spec->value[FTL_PARAM_num_warps], 0);
   t.ring_q = ftl_builder_ring(b, "q", a->dtype, a->block_m, a->padded_head_dim, 1, role, 1 << role);
-  bool of_columns = ftl_standard_is_eager(f->spec);
+  bool of_columns = ftl_standard_copies_tokens(f->spec);
   t.ring_k = ftl_builder_ring(b, "k", a->dtype, of_columns ? a->padded_head_dim : a->block_n,
                               of_columns ? a->block_n : a->padded_head_dim, 1, role, 1 << role);
   t.value = ftl_builder_tile(b, "s", FTL_FP32, a->block_m, a->block_n);
@@ -36,7 +36,7 @@ static scores_tile scores_tile_of(const ftl_standard_forward *f, ftl_expr m, ftl
 // block_n keys; of eager PyTorch, whose copy of K is transposed, as many columns of it.
 static ftl_tile_ref keys_of(const ftl_standard_forward *f, const scores_tile *t) {
   const ftl_attention *a = &f->a;
-  if (!ftl_standard_is_eager(f->spec))
+  if (!ftl_standard_copies_tokens(f->spec))
     return ftl_attention_key_ref(&t->query, f->rows.k, t->column, a->block_n, a->head_dim);
   ftl_tile_ref ref = ftl_attention_key_ref(&t->query, f->rows.k, ftl_const(f->b, 0), (int32_t)a->head_dim,
                                            ftl_standard_tile_columns(a));
@@ -54,7 +54,7 @@ static void multiply_scores(const ftl_standard_forward *f, const scores_tile *t)
   ftl_fill_stage(b, t->ring_k, keys_of(f, t));
   ftl_wait(b, t->ring_q);
   ftl_wait(b, t->ring_k);
-  ftl_mma_shared(b, t->value, t->ring_q, t->ring_k, !ftl_standard_is_eager(f->spec));
+  ftl_mma_shared(b, t->value, t->ring_q, t->ring_k, !ftl_standard_copies_tokens(f->spec));
   ftl_release(b, t->ring_q);
   ftl_release(b, t->ring_k);
   if (f->seen >= 0) ftl_end_loop(b);

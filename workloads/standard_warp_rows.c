@@ -8,7 +8,7 @@
 
 #include "base/integer.h"
 
-enum { WARP_LANES = 32, ROWS = 4, MOST_COLUMNS = 1024, STEP_COLUMNS = 64, MOST_STEPS = MOST_COLUMNS / STEP_COLUMNS };
+enum { WARP_LANES = 32, ROWS = 4, STEP_COLUMNS = 64, MOST_STEPS = FTL_WARP_ROW_COLUMNS_LATELY / STEP_COLUMNS };
 // A load and the conversion of what it brings stand under one predicate, whether the row has the column. ptxas has six
 // for them, so that six columns of a lane are on their way at once.
 enum { COLUMNS_UNDER_WAY = 6, STEPS_UNDER_WAY = COLUMNS_UNDER_WAY * WARP_LANES / STEP_COLUMNS };
@@ -26,8 +26,8 @@ typedef struct warp_rows {
   int32_t num_steps, step_columns;
 } warp_rows;
 
-bool ftl_standard_warp_holds_row(const ftl_attention *a) {
-  return ftl_standard_scores_shape(a).num_columns <= MOST_COLUMNS;
+bool ftl_standard_warp_holds_row(const ftl_attention *a, int64_t most_columns) {
+  return ftl_standard_scores_shape(a).num_columns <= most_columns;
 }
 
 // What lanes hold is a power of two, from one column each.

@@ -4,6 +4,38 @@ local with = require "reproduction.ask".with
 
 local SM86_OR_89 = { rtx3090 = true, rtx4090 = true, l40s = true }
 
+-- FlashAttention-1's library: csrc/flash_attn/src/fmha_fprop_kernel_1xN.h, fmha_fprop_fp16_kernel.sm80.cu and, of version
+-- 1.0, fmha_fwd_launch_template.h. Its kernels have packed sequences alone (cu_seqlens), so that every step masks, in
+-- tensors of tokens before heads; tiles come through registers.
+local function flash1(row, kernel)
+  local lengths = {}
+  for i = 1, row.batch do lengths[i] = row.keys end
+  return with(kernel, { block_n = row.head_dim == 64 and row.keys >= 256 and 256 or 128, lengths = table.concat(lengths, ":"),
+                        layout = "bshd", copy = "ldg" })
+end
+
+-- num_splits_heuristic_fwd of version 1.0, which the authors of FlashAttention-2 compare with: the fewest CTAs a head whose
+-- waves are filled to 95 % of the best number's, at most 30; two fit on an SM.
+local function flash1_splits(row)
+  if row.arch ~= "a100_80" then return 1 end
+  local SLOTS, MOST, ENOUGH = 2 * 108, 30, 0.95
+  local function filled(splits)
+    local waves = row.batch * row.heads * splits / SLOTS
+    return waves / math.ceil(waves)
+  end
+  local best = 0
+  for splits = 1, MOST do best = math.max(best, filled(splits)) end
+  for splits = 1, MOST do
+    if filled(splits) > ENOUGH * best then return splits end
+  end
+end
+
+local function flash1_fwd(row)
+  return flash1(row, { workload = "flash1_fwd", kv_operand = "registers", splits = flash1_splits(row) })
+end
+
+local function flash1_bwd(row) return flash1(row, { workload = "flash1_bwd" }) end
+
 -- Tiles of FlashAttention-2: csrc/flash_attn/src/flash_fwd_launch_template.h and flash_bwd_launch_template.h; softmax.h looks
 -- for rows without a key in every step (scale_apply_exp2), gemm and gemm_rs of utils.h have two sets of fragments; setup.py
 -- passes --use_fast_math.
@@ -68,15 +100,23 @@ local function eager(program)
   return { fwd = of_pass "fwd", bwd = of_pass "bwd", framework = true }
 end
 
+-- softmax(scale * (q @ k.T)) @ v of PyTorch 2.11: torch_unfused of that repository's bench/bench.py.
+local function matmul(row) return with(standard "fwd"(row), { elementwise = "eager_matmul" }) end
+
 local function plain(workload) return function() return { workload = workload } end end
 
--- A port of FlashAttention-2 to Volta, whose tiles its authors do not tell.
-local function flash2_volta() return { workload = "flash2_fwd", block_m = 64, block_n = 64, num_warps = 4 } end
+-- A port of FlashAttention-2 to Volta as vLLM calls it with a paged cache: run_mha_fwd_splitkv_dispatch of its
+-- flash_fwd_launch_template.h (a later version has 128 queries and 8 warps), softmax.h as FlashAttention-2's. It reads
+-- fragments from shared memory element by element, which no workload does (docs/reproduction.md).
+local function flash2_volta()
+  return { workload = "flash2_fwd", block_m = 64, block_n = 64, num_warps = 4, schedule = "interleaved", copy = "ldg", layout = "bshd",
+           scaling = "exponent", exp2 = "ftz", guard = "always" }
+end
 
 -- `nearest`: the program that was measured is not known, or does what no workload does; the workload that comes nearest.
 -- `framework`: launches from Python, of which the kernels were watched in a later version of PyTorch.
 local KERNELS = {
-  ["FlashAttention-1"] = { fwd = plain "flash1_fwd", bwd = plain "flash1_bwd" },
+  ["FlashAttention-1"] = { fwd = flash1_fwd, bwd = flash1_bwd },
   ["FlashAttention-2"] = { fwd = flash2_fwd, bwd = flash2_bwd },
   ["FlashAttention-2 for Volta"] = { fwd = flash2_volta, nearest = true },
   ["FlashAttention-3"] = { fwd = flash3_fwd },
@@ -85,7 +125,7 @@ local KERNELS = {
   ["memory-efficient"] = { fwd = efficient_fwd },
   ["PyTorch, einsum"] = eager "eager_einsum",
   ["PyTorch, baddbmm"] = eager "eager_baddbmm",
-  ["standard"] = { fwd = standard "fwd", bwd = standard "bwd", nearest = true },
+  ["PyTorch, matmul"] = { fwd = matmul, framework = true },
 }
 
 return { KERNELS = KERNELS, standard = standard }

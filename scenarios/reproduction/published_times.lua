@@ -137,10 +137,10 @@ return {
     { 8, 32, 2048, 77.55 }, { 1, 8, 4096, 9.864 } } }),
   with(t4, { kernel = "memory-efficient", head_dim = 128, causal = true, points = {
     { 8, 32, 512, 3.101 }, { 1, 8, 2048, 1.46 }, { 1, 8, 4096, 5.281 } } }),
-  with(t4, { kernel = "standard", head_dim = 64, points = {
+  with(t4, { kernel = "PyTorch, matmul", head_dim = 64, points = {
     { 1, 8, 128, 0.056 }, { 8, 32, 128, 0.413 }, { 8, 32, 256, 1.291 }, { 1, 8, 512, 0.192 }, { 8, 32, 512, 4.663 },
     { 2, 8, 2048, 4.815 }, { 1, 8, 4096, 13.717 } } }),
-  with(t4, { kernel = "standard", head_dim = 128, points = {
+  with(t4, { kernel = "PyTorch, matmul", head_dim = 128, points = {
     { 8, 32, 256, 1.444 }, { 1, 8, 512, 0.214 }, { 1, 8, 1024, 0.709 }, { 8, 32, 1024, 20.077 }, { 1, 8, 2048, 2.742 },
     { 1, 8, 4096, 14.608 } } }),
   { source = "zhinianqin/flash-attention-v100", arch = "v100", kernel = "FlashAttention-2 for Volta", pass = "fwd", unit = "ms",

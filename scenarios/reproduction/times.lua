@@ -61,7 +61,7 @@ local function print_times()
   print_mean("PyTorch's unfused attention, by its launches", rows, function(row) return KERNELS[row.kernel].framework end)
   print_mean("Of these, with 512 keys or more (below, the host decides)", rows,
              function(row) return KERNELS[row.kernel].framework and row.keys >= 512 end)
-  print_mean("Kernels and ports to older GPUs whose program is not told, by the workload that comes nearest", rows,
+  print_mean("Kernels of older GPUs whose program no workload has, or is not told, by the workload that comes nearest", rows,
              function(row) return KERNELS[row.kernel].nearest end)
   print()
   print_summary(rows)

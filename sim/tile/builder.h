@@ -135,12 +135,16 @@ void ftl_load_rows(ftl_builder *builder, int32_t dst, ftl_tile_ref ref);
 void ftl_load_columns(ftl_builder *builder, int32_t dst, ftl_tile_ref ref);
 void ftl_fill(ftl_builder *builder, int32_t dst, float x);
 void ftl_fetch(ftl_builder *builder, int32_t dst, int32_t ring);
+// B of products in registers: see FTL_TILE_FETCH. `dst`: a tile of the role's share of B, [n][k].
+void ftl_fetch_b(ftl_builder *builder, int32_t dst, int32_t ring, bool transpose_b);
 void ftl_put(ftl_builder *builder, int32_t ring, int32_t a);
 void ftl_transpose(ftl_builder *builder, int32_t ring, int32_t from);
 void ftl_dequantize(ftl_builder *builder, int32_t ring, int32_t from, int32_t scales);
 void ftl_mma_shared(ftl_builder *builder, int32_t dst, int32_t ring_a, int32_t ring_b, bool transpose_b);
 // The product just added takes A from its ring as [k][m].
 void ftl_transposed_a(ftl_builder *builder);
+// The product just added takes B from value b, which holds it of the product's ring.
+void ftl_fetched_b(ftl_builder *builder, int32_t b);
 // The product just added, of two rings, sums only `num_k` terms from `first_k` on; those may be all that B's ring
 // holds.
 void ftl_part_of_k(ftl_builder *builder, int32_t first_k, int32_t num_k);

@@ -57,6 +57,16 @@ void ftl_transposed_a(ftl_builder *builder) {
     ftl_builder_fail(builder, FTL_BAD_INPUT, "only a product that takes A from a ring takes it transposed");
 }
 
+void ftl_fetched_b(ftl_builder *builder, int32_t b) {
+  if (!ftl_builder_is_ok(builder)) return;
+  ftl_tile_program *program = builder->program;
+  ftl_tile_op *last = program->num_ops > 0 ? &program->ops[program->num_ops - 1] : NULL;
+  if (last && last->kind == FTL_TILE_MMA)
+    last->b = ftl_value_operand(b);
+  else
+    ftl_builder_fail(builder, FTL_BAD_INPUT, "only a product takes B from registers");
+}
+
 void ftl_part_of_k(ftl_builder *builder, int32_t first_k, int32_t num_k) {
   if (!ftl_builder_is_ok(builder)) return;
   ftl_tile_op *product = last_shared_product(builder);

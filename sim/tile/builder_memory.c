@@ -72,6 +72,15 @@ void ftl_fetch(ftl_builder *builder, int32_t dst, int32_t ring) {
   ftl_builder_add_op(builder, op);
 }
 
+void ftl_fetch_b(ftl_builder *builder, int32_t dst, int32_t ring, bool transpose_b) {
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_FETCH);
+  op.dst = dst;
+  op.ring = ring;
+  op.as_b = true;
+  op.transpose_b = transpose_b;
+  ftl_builder_add_op(builder, op);
+}
+
 void ftl_put(ftl_builder *builder, int32_t ring, int32_t a) {
   ftl_tile_op op = ftl_builder_op_of(FTL_TILE_PUT);
   op.ring = ring;

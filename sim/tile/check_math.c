@@ -51,6 +51,10 @@ static ftl_status check_mma(const ftl_check *check, const ftl_tile_op *op) {
   if (a.rows != dst->rows || n != dst->columns || (a.columns != k && !has_part))
     return ftl_check_fail(check, "shapes do not fit: %d x %d += %d x %d by %d x %d", dst->rows, dst->columns, a.rows,
                           a.columns, k, n);
+  if (op->b.value >= 0) {
+    status = ftl_check_fetched_b(check, op, op->b.value);
+    if (status != FTL_OK) return status;
+  }
   if (is_part && (op->first_k < 0 || op->num_k <= 0 || op->num_k > a.columns - op->first_k || groups > 1))
     return ftl_check_fail(check, "a sum over %d terms from %d on, of %d", op->num_k, op->first_k, a.columns);
   return check_product_types(check, op, a.dtype);

@@ -58,6 +58,7 @@ static ftl_status check_fetch(const ftl_check *check, const ftl_tile_op *op) {
   ftl_status status = ftl_check_ring_role(check, op->ring, false);
   if (status != FTL_OK) return status;
   if (!ftl_check_is_tile(check, op->dst)) return ftl_check_fail(check, "the destination is not a tile of this role");
+  if (op->as_b) return ftl_check_fetched_b(check, op, op->dst);
   const ftl_ring *ring = &check->program->rings[op->ring];
   const ftl_value *dst = &check->program->values[op->dst];
   if (!ftl_check_has_whole_rows(check, op->dst))

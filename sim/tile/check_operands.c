@@ -133,3 +133,21 @@ ftl_status ftl_check_staging(const ftl_check *check, int32_t ring, int64_t num_n
 ftl_status ftl_check_group_staging(const ftl_check *check, int32_t ring, int32_t rows, int32_t columns) {
   return ftl_check_staging(check, ring, (int64_t)check->program->roles[check->role_idx].num_groups * rows * columns);
 }
+
+ftl_status ftl_check_fetched_b(const ftl_check *check, const ftl_tile_op *op, int32_t value) {
+  enum { BYTES = 2, UNIT = 16 };
+  if (!ftl_check_is_tile(check, value) || !ftl_check_has_whole_rows(check, value))
+    return ftl_check_fail(check, "B in registers is a tile of this role that is held as fragments of whole rows");
+  const ftl_ring *ring = &check->program->rings[op->ring];
+  const ftl_value *b = &check->program->values[value];
+  const ftl_role *role = &check->program->roles[check->role_idx];
+  int32_t share = ring->rows / role->num_groups;
+  int32_t n = op->transpose_b ? share : ring->columns, k = op->transpose_b ? ring->columns : share;
+  if (role->num_warps != role->num_groups || ring->rows % role->num_groups != 0)
+    return ftl_check_fail(check, "B in registers: each warp of the role is a group with an equal share of %s",
+                          ring->name);
+  if (b->rows != n || b->columns != k || b->dtype != ring->dtype)
+    return ftl_check_fail(check, "%s differs from a group's share of ring %s, [%d][%d]", b->name, ring->name, n, k);
+  if (ftl_dtype_bytes(b->dtype) == BYTES && n % UNIT == 0 && k % UNIT == 0) return FTL_OK;
+  return ftl_check_fail(check, "%s: B in registers is of 16 bits, in blocks of 16 x 16", b->name);
+}

@@ -30,5 +30,7 @@ FTL_MUST_USE ftl_status ftl_check_vector(const ftl_check *check, const ftl_value
 // The fp32 copies that all groups have of rows x columns lie side by side in the whole ring; so many numbers do.
 FTL_MUST_USE ftl_status ftl_check_group_staging(const ftl_check *check, int32_t ring, int32_t rows, int32_t columns);
 FTL_MUST_USE ftl_status ftl_check_staging(const ftl_check *check, int32_t ring, int64_t num_numbers);
+// A value that holds B of products, a group's share of the op's ring as its transpose_b says (FETCH).
+FTL_MUST_USE ftl_status ftl_check_fetched_b(const ftl_check *check, const ftl_tile_op *op, int32_t value);
 
 #endif

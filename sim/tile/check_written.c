@@ -12,6 +12,7 @@ static int reads_of(const ftl_tile_op *op, int32_t reads[MAX_READS]) {
     case FTL_TILE_MMA:
       reads[count++] = op->dst;
       if (op->ring_a < 0) reads[count++] = op->a.value;
+      if (op->b.value >= 0) reads[count++] = op->b.value;
       break;
     case FTL_TILE_ELEM:
       for (int i = 0; i < ftl_elem_num_operands(op->fn); i++) reads[count++] = operands[i].value;

@@ -224,6 +224,7 @@ static outcome protocol_op(exec *e, ftl_exec_event *event, ftl_error *error) {
     case FTL_TILE_MMA:
       if (op->ring_a >= 0 && read_stage(e, event->op_idx, role, op->ring_a, &event->stage_a, error) == FAILED)
         return FAILED;
+      if (op->b.value >= 0) return PROGRESS;
       return read_stage(e, event->op_idx, role, op->ring, &event->stage, error);
     default:
       return PROGRESS;

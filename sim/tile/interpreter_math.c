@@ -26,9 +26,28 @@ static void fill(ftl_interpreter *in, const ftl_tile_op *op) {
   for (size_t i = 0; i < ftl_value_size(in, op->dst); i++) x[i] = op->a.immediate;
 }
 
+// Each group its share of keys, [n][k] of a product's B.
+static void fetch_b(const ftl_interpreter *in, const ftl_exec_event *event, ftl_value_data *dst) {
+  const ftl_ring *ring = &in->program->rings[event->op->ring];
+  const float *stage = in->rings[event->op->ring].stages[event->stage];
+  size_t rows = (size_t)ring->rows, columns = (size_t)ring->columns;
+  size_t share = rows / (size_t)ftl_num_groups_of(in, event->op->dst);
+  dst->keys = in->rings[event->op->ring].sources[event->stage];
+  for (size_t r = 0; r < rows; r++)
+    for (size_t c = 0; c < columns; c++) {
+      size_t group = r / share, key = r % share;
+      size_t at = event->op->transpose_b ? key * columns + c : c * share + key;
+      dst->x[group * share * columns + at] = stage[r * columns + c];
+    }
+}
+
 static void fetch(ftl_interpreter *in, const ftl_exec_event *event) {
   const ftl_ring_data *ring = &in->rings[event->op->ring];
   ftl_value_data *dst = overwrite(in, event->op->dst);
+  if (event->op->as_b) {
+    fetch_b(in, event, dst);
+    return;
+  }
   int32_t groups = ftl_num_groups_of(in, event->op->dst);
   size_t copy = ftl_value_size(in, event->op->dst) / (size_t)groups;
   for (int32_t g = 0; g < groups; g++)

@@ -73,9 +73,11 @@ ftl_status ftl_interpret_mma(ftl_interpreter *in, const ftl_exec_event *event, f
   if (!dst->written) return ftl_interpret_not_written(in, event, op->dst, error);
   if (op->ring_a < 0 && !in->values[op->a.value].written)
     return ftl_interpret_not_written(in, event, op->a.value, error);
+  bool fetched = op->b.value >= 0;
+  if (fetched && !in->values[op->b.value].written) return ftl_interpret_not_written(in, event, op->b.value, error);
   const float *a = op->ring_a < 0 ? in->values[op->a.value].x : in->rings[op->ring_a].stages[event->stage_a];
-  const float *b = in->rings[op->ring].stages[event->stage];
-  if (op->transpose_b) b = transpose(in->transposed, b, ring->rows, ring->columns);
+  const float *b = fetched ? in->values[op->b.value].x : in->rings[op->ring].stages[event->stage];
+  if (op->transpose_b && !fetched) b = transpose(in->transposed, b, ring->rows, ring->columns);
   if (op->transpose_a) {
     const ftl_ring *ring_a = &in->program->rings[op->ring_a];
     a = transpose(in->transposed_a, a, ring_a->rows, ring_a->columns);
@@ -84,6 +86,7 @@ ftl_status ftl_interpret_mma(ftl_interpreter *in, const ftl_exec_event *event, f
   int32_t m = ftl_value_info(in, op->dst)->rows, n = ftl_value_info(in, op->dst)->columns;
   int32_t k = op->transpose_b ? ring->columns : share, b_pitch = op->transpose_b ? ring->rows : ring->columns;
   int32_t next_share = op->transpose_b ? share : share * b_pitch;
+  if (fetched) b_pitch = n;
   if (op->num_k > 0) {  // B's terms as if it had all of A's
     const ftl_ring *ring_a = &in->program->rings[op->ring_a];
     k = op->transpose_a ? ring_a->rows : ring_a->columns;
@@ -92,12 +95,14 @@ ftl_status ftl_interpret_mma(ftl_interpreter *in, const ftl_exec_event *event, f
   if (op->ring_a >= 0) a += (size_t)op->ring_row * (size_t)k;
   product_types types = {ring->dtype, ftl_value_info(in, op->dst)->dtype};
   k_span span = {op->first_k, op->num_k > 0 ? op->first_k + op->num_k : k};
-  for (int32_t g = 0; g < groups; g++)
+  for (int32_t g = 0; g < groups; g++) {
+    const float *of_group = fetched ? transpose(in->transposed, b + (size_t)g * (size_t)n * (size_t)k, n, k)
+                                    : b + (size_t)g * (size_t)next_share;
     accumulate(types, dst->x + (size_t)g * (size_t)m * (size_t)n,
-               op->ring_a < 0 ? a + (size_t)g * (size_t)m * (size_t)k : a, b + (size_t)g * (size_t)next_share, m, n, k,
-               b_pitch, span);
+               op->ring_a < 0 ? a + (size_t)g * (size_t)m * (size_t)k : a, of_group, m, n, k, b_pitch, span);
+  }
   dst->queries = op->ring_a < 0 ? in->values[op->a.value].queries : in->rings[op->ring_a].sources[event->stage_a];
   dst->queries.row += op->ring_a < 0 ? 0 : op->ring_row;
-  dst->keys = in->rings[op->ring].sources[event->stage];
+  dst->keys = fetched ? in->values[op->b.value].keys : in->rings[op->ring].sources[event->stage];
   return check_exact(in, event, error);
 }

@@ -46,8 +46,11 @@ typedef enum ftl_tile_op_kind {
   FTL_TILE_LOAD_COLUMNS,  // dst (COLUMNS) <- ref (one column, fp32), whose row i is dst's column i
 
   // ---- registers and shared memory ----
-  FTL_TILE_FILL,   // dst <- immediate, all elements
-  FTL_TILE_FETCH,  // dst (TILE) <- the waited-for stage of ring: into MMA A-operand registers
+  FTL_TILE_FILL,  // dst <- immediate, all elements
+  // dst (TILE) <- the waited-for stage of ring: into MMA A-operand registers.
+  //   as_b: the role's share of it as B of products (a TILE of 16 bits, [n][k] of that B, which is stored as
+  //   transpose_b says): as A-operand registers hold 16 x 16 elements [m][k], they hold B of 16 columns
+  FTL_TILE_FETCH,
   // The acquired stage of ring <- a (TILE of its shape and dtype), to become an operand that all warps read. No LOAD
   // fills such a ring, nor one of the next two.
   FTL_TILE_PUT,
@@ -61,7 +64,7 @@ typedef enum ftl_tile_op_kind {
 
   // ---- math ----
   // dst += A x B. A: value a, or (a < 0) the waited-for stage of ring_a, of which rows ring_row .. ring_row + (rows of
-  // dst) - 1. B: the stage of ring.
+  // dst) - 1. B: the stage of ring, or (b >= 0) what FETCH left of one in value b.
   //   transpose_a: A, of ring_a, is stored [k][m]. transpose_b: B is stored [n][k] (K of QK^T); else [k][n] (V of PV).
   //   A and B of one type; sums in dst's: fp32 or fp16, int32 of integers. Types of other than two bytes take A [m][k]
   //   and B [n][k] only (16-bit fragments alone are transposed on their way to registers).
@@ -174,6 +177,7 @@ typedef struct ftl_tile_op {
   int32_t first_k, num_k;  // MMA of a part of k; num_k 0: of all
   int32_t barrier;         // ARRIVE, SYNC
   bool transpose_a, transpose_b;
+  bool as_b;           // FETCH
   bool transposed;     // MASK, DROPOUT
   bool again;          // MASK: see ftl_mask_again
   bool in_shared;      // REDUCE_WARPS: see ftl_reduce_in_shared

@@ -164,7 +164,10 @@ static void write_mma(FILE *out, const ftl_tile_program *program, const ftl_tile
   fprintf(out, "%s += %s%s%s", program->values[op->dst].name, a, op->ring_a >= 0 ? "(shared)" : "",
           op->transpose_a ? "^T" : "");
   write_ring_row(out, op);
-  fprintf(out, " x %s%s", program->rings[op->ring].name, op->transpose_b ? "^T" : "");
+  if (op->b.value >= 0)
+    fprintf(out, " x %s^T", program->values[op->b.value].name);
+  else
+    fprintf(out, " x %s%s", program->rings[op->ring].name, op->transpose_b ? "^T" : "");
   if (op->num_k > 0) fprintf(out, ", k %d..%d", op->first_k, op->first_k + op->num_k - 1);
 }
 

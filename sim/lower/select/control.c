@@ -135,8 +135,8 @@ static ring_use ring_use_of(const ftl_select *s, int32_t ring) {
     if ((op->kind == FTL_TILE_PUT || rewrites) && op->ring == ring) use.writes = true;
     if (rewrites && (op->ring_a == ring || op->ring_scales == ring)) use.reads = true;
     if (op->kind == FTL_TILE_FETCH && op->ring == ring) use.reads = true;
-    if (op->kind == FTL_TILE_MMA && !wgmma && (op->ring == ring || (op->ring_a == ring && op->a.value < 0)))
-      use.reads = true;
+    bool is_b = op->ring == ring && op->b.value < 0;
+    if (op->kind == FTL_TILE_MMA && !wgmma && (is_b || (op->ring_a == ring && op->a.value < 0))) use.reads = true;
   }
   return use;
 }

@@ -207,6 +207,7 @@ static void keep_addresses_of(ftl_select *s, int32_t first, int32_t end, bool ma
     if (i > 0 && ftl_select_shares_a(op - 1, op) && ftl_select_rings_are_alike(s, op[-1].ring, op->ring)) continue;
     for (int is_a = 1; is_a >= 0; is_a--) {
       if (is_a && (op->ring_a < 0 || op->transpose_a)) continue;
+      if (!is_a && op->b.value >= 0) continue;
       int32_t ring = is_a ? op->ring_a : op->ring, num_loads = num_addresses(s, op, is_a);
       ftl_operand_kind kind = is_a ? FTL_OPERAND_A : op->transpose_b ? FTL_OPERAND_B_NK : FTL_OPERAND_B_KN;
       kept_set kept = kept_of(s, ring, kind, masks);

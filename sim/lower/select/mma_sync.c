@@ -83,7 +83,24 @@ static ftl_draft_inst *load_block(ftl_select *s, const block *b, int32_t address
   return load;
 }
 
+// Blocks of 16 x 16 as products read them: ldmatrix.trans where B is stored [k][n].
+static void fetch_b(ftl_select *s, const ftl_tile_op *op) {
+  const ftl_select_value *dst = &s->values[op->dst];
+  ftl_operand_kind kind = op->transpose_b ? FTL_OPERAND_B_NK : FTL_OPERAND_B_KN;
+  for (int32_t slab = 0; slab < dst->map.num_slabs; slab++)
+    for (int32_t i = 0; i < dst->map.per_slab; i++) {
+      int32_t n = slab * FTL_OPERAND_COLUMNS, k = i * s->product->operand_columns, of_position = NONE;
+      block b = {op->ring, kind, op->transpose_b ? n : k, op->transpose_b ? k : n, slab * dst->map.per_slab + i};
+      int32_t address = block_address(s, &b, chunk_at(s, op->ring, kind, NONE), &of_position);
+      load_block(s, &b, address, ftl_select_fragment(s, op->dst, slab, i));
+    }
+}
+
 void ftl_select_fetch(ftl_select *s, const ftl_tile_op *op) {
+  if (op->as_b) {
+    fetch_b(s, op);
+    return;
+  }
   const ftl_select_value *dst = &s->values[op->dst];
   int32_t columns = ftl_operand_columns(s->tile->rings[op->ring].dtype);
   for (int32_t i = 0; i < dst->map.per_slab; i++) {
@@ -158,9 +175,14 @@ static int32_t num_tiles_at(const ftl_select *s, const product *p, int32_t colum
 
 // B of the 16 columns from `column` on, for one k step of 32 bytes: one ldmatrix.x4.
 static void load_b(ftl_select *s, product *p, int32_t step, int32_t column) {
+  int32_t across = column / FTL_OPERAND_COLUMNS;
+  if (p->op->b.value >= 0) {
+    p->b[step % 2][across] = ftl_select_fragment(s, p->op->b.value, across, step);
+    return;
+  }
   int32_t registers = s->shape.quad_pairs ? s->shape.operand_registers : 2 * num_tiles_at(s, p, column);
   int32_t depth = step * s->product->operand_columns - p->op->first_k + ftl_tile_first_term_of_b(s->tile, p->op);
-  int32_t across = column / FTL_OPERAND_COLUMNS, num_across = (p->n + FTL_OPERAND_COLUMNS - 1) / FTL_OPERAND_COLUMNS;
+  int32_t num_across = (p->n + FTL_OPERAND_COLUMNS - 1) / FTL_OPERAND_COLUMNS;
   block from = {p->op->ring, FTL_OPERAND_B_KN, depth, column, step * num_across + across};
   if (p->op->transpose_b) from = (block){p->op->ring, FTL_OPERAND_B_NK, column, depth, from.index};
   int32_t chunk = p->op->transpose_b ? 0 : across, position = p->op->transpose_b ? step : across;
@@ -228,7 +250,9 @@ static void load_shared_a(ftl_select *s, product *products, int32_t count, int32
 }
 
 static void find_b(ftl_select *s, product *p) {
-  if (p->op->transpose_b && !p->same_places) p->chunks[0] = chunk_at(s, p->op->ring, FTL_OPERAND_B_NK, p->rows);
+  bool is_loaded = p->op->b.value < 0;
+  if (is_loaded && p->op->transpose_b && !p->same_places)
+    p->chunks[0] = chunk_at(s, p->op->ring, FTL_OPERAND_B_NK, p->rows);
 }
 
 // What has just been loaded is multiplied.
@@ -309,7 +333,7 @@ static void find_chunks(ftl_select *s, product *products, int32_t count) {
   if (try_take_chunks(s, products, count)) return;
   for (int32_t slab = 0; op->transpose_a && slab < first->num_slabs; slab++)
     first->a_chunks[slab] = chunk_at(s, op->ring_a, FTL_OPERAND_B_KN, first->rows);
-  for (int32_t i = 0; i < count && !op->transpose_b; i++)
+  for (int32_t i = 0; i < count && !op->transpose_b && op->b.value < 0; i++)
     for (int32_t at = 0; at * FTL_OPERAND_COLUMNS < products[i].n && !products[i].same_places; at++)
       products[i].chunks[at] = chunk_at(s, op[i].ring, FTL_OPERAND_B_KN, first->rows);
   leave_chunks(s, products, count);

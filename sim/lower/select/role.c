@@ -5,6 +5,15 @@
 
 #define NONE FTL_NO_VALUE
 
+// B of products, whose rows are columns of theirs: not of the 16 rows that a warp of a group has.
+static bool holds_b(const ftl_select *s, int32_t value) {
+  for (int32_t i = 0; i < s->role->num_ops; i++) {
+    const ftl_tile_op *op = ftl_select_op_at(s, i);
+    if (op->kind == FTL_TILE_FETCH && op->as_b && op->dst == value) return true;
+  }
+  return false;
+}
+
 static void add_values(ftl_select *s) {
   for (int32_t v = 0; v < s->tile->num_values; v++) {
     const ftl_value *value = &s->tile->values[v];
@@ -24,7 +33,7 @@ static void add_values(ftl_select *s) {
     }
     bool by_rows = value->layout.threads_per_row > 0;
     ftl_fragment_map map = ftl_fragment_map_of(&s->shape, value, by_rows ? s->role->num_warps : row_warps);
-    if (!by_rows && s->role->num_groups > 1 && map.num_slabs > 1) {
+    if (!by_rows && s->role->num_groups > 1 && map.num_slabs > 1 && !holds_b(s, v)) {
       ftl_select_fail(s, "%s of %d rows over %d groups of %d warps: a warp of a group has %d rows", value->name,
                       value->rows, s->role->num_groups, row_warps, FTL_SLAB_ROWS);
       return;

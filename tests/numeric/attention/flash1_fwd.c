@@ -43,6 +43,38 @@ Test(numeric_attention_flash1_fwd, heads_types_stages_warps_and_layouts_give_att
     }
 }
 
+// Each warp keeps its keys of a block, whose buffers K, V and the outputs of the warps share.
+Test(numeric_attention_flash1_fwd, keys_held_in_registers_give_attention) {
+  static const char *const problems[] = {
+      "heads=2 head_dim=64 seqlen=256",
+      "heads=3 kv_heads=1 head_dim=40 block_n=64 dtype=bf16 num_stages=3 seqlen_q=150 seqlen_kv=330",
+      "heads=4 kv_heads=2 head_dim=128 layout=bshd seqlen_q=70 seqlen_kv=200 copy=ldg",
+      "heads=1 head_dim=16 block_n=32 num_warps=2 seqlen_q=65 seqlen_kv=400",
+      "heads=1 head_dim=32 head_dim_v=64 block_n=64 seqlen_q=40 seqlen_kv=130",
+      "heads=2 head_dim=16 seqlen=384 mask=strided mask_width=3 block_n=64 num_warps=2 mask_block=64 dropout_p=0.2"};
+  char params[256];
+  for (size_t i = 0; i < COUNT(problems); i++)
+    for (int causal = 0; causal < 2; causal++) {
+      snprintf(params, sizeof params, "batch=2 kv_operand=registers causal=%d %s", causal, problems[i]);
+      prove(params);
+    }
+}
+
+// Tiles of 16 queries: 10 of 3 CTAs, 3 of 5, of which two have none, and one of two.
+Test(numeric_attention_flash1_fwd, ctas_of_a_head_take_its_query_tiles_in_turns) {
+  static const char *const problems[] = {
+      "heads=2 head_dim=32 block_n=64 seqlen_q=150 seqlen_kv=330 splits=3",
+      "heads=4 kv_heads=2 head_dim=16 block_n=64 seqlen_q=40 seqlen_kv=130 splits=5 layout=bshd",
+      "heads=2 head_dim=16 block_n=64 seqlen_q=16 seqlen_kv=64 splits=2 kv_operand=registers",
+      "heads=2 head_dim=16 block_n=64 num_warps=2 seqlen=400 splits=7 num_stages=3 dropout_p=0.1"};
+  char params[256];
+  for (size_t i = 0; i < COUNT(problems); i++)
+    for (int causal = 0; causal < 2; causal++) {
+      snprintf(params, sizeof params, "batch=2 causal=%d %s", causal, problems[i]);
+      prove(params);
+    }
+}
+
 Test(numeric_attention_flash1_fwd, rows_that_see_no_key_give_zero_and_minus_infinity) {
   prove("heads=1 head_dim=32 block_n=64 seqlen_q=200 seqlen_kv=40 causal=true");
   prove("heads=1 head_dim=32 block_n=32 num_warps=2 seqlen_q=400 seqlen_kv=300 causal=true");
@@ -118,6 +150,8 @@ Test(numeric_attention_flash1_fwd, what_cannot_be_is_the_reason) {
        "block_n=64 num_warps=4: with dropout_p each warp needs a multiple of 32 keys"},
       {"flash1_fwd heads=1 head_dim=16 seqlen=128 block_n=64 num_warps=4 mask=bits mask_bits=1x2:0x2 mask_block=64",
        "mask: flash1_fwd needs a block of keys for every query tile, and one sees none"},
+      {"flash1_fwd heads=1 head_dim=16 seqlen=512 mask=butterfly block_n=128 splits=2",
+       "splits=2: the lists of a mask are of a whole head: allowed is 1"},
       {"flash1_fwd heads=1 head_dim=16 seqlen=512 mask=butterfly",
        "mask_block=128: a block must hold a whole number of tiles, block_n=256"}};
   for (size_t i = 0; i < COUNT(cases); i++) {

@@ -41,7 +41,8 @@ static double largest_score(const ftl_attention *a, const float *q, const float 
 // denominator; exp2 and the multiplications around it add 2^-20.
 static double score_error(const pipeline_case *c, const ftl_attention *a, double largest, double u) {
   int64_t elementwise = c->spec.value[FTL_PARAM_elementwise];
-  double roundings = elementwise == FTL_ELEMENTWISE_SEPARATE ? 2 : 1;
+  bool is_scaled_apart = elementwise == FTL_ELEMENTWISE_SEPARATE || elementwise == FTL_ELEMENTWISE_EAGER_MATMUL;
+  double roundings = is_scaled_apart ? 2 : 1;
   double error = largest * (roundings * u + a->head_dim * 0x1p-24) + 0x1p-20;
   bool padded = c->spec.value[FTL_PARAM_padding_mask] != 0 && elementwise != FTL_ELEMENTWISE_FUSED;
   return padded ? error + (largest + 2) * u : error;
@@ -249,6 +250,25 @@ Test(numeric_attention_standard, programs_of_eager_pytorch_give_attention) {
   prove("elementwise=eager_baddbmm heads=2 head_dim=40 seqlen=33 block_m=32 block_n=32 num_warps=2");
 }
 
+// Scores of several rows a CTA, of a row, and of a part of one, with rows and columns that fill no CTA.
+Test(numeric_attention_standard, products_of_tensors_as_they_lie_give_attention) {
+  static const char *const problems[] = {"heads=3 seqlen_q=70 seqlen_kv=130 causal=true head_dim=16",
+                                         "heads=2 seqlen_q=40 seqlen_kv=1100 head_dim=64",
+                                         "heads=2 seqlen_q=41 seqlen_kv=20 head_dim=32 head_dim_v=16",
+                                         "heads=1 seqlen_q=20 seqlen_kv=1500 head_dim=16",
+                                         "heads=1 seqlen_q=20 seqlen_kv=2100 head_dim=16",
+                                         "heads=1 seqlen_q=16 seqlen_kv=16400 head_dim=16",
+                                         "heads=2 seqlen=128 mask=butterfly mask_block=64 head_dim=16"};
+  static const char *const more[] = {"", "padding_mask=true dropout_p=0.5 dtype=bf16"};
+  char params[320];
+  for (size_t p = 0; p < COUNT(problems); p++)
+    for (size_t m = 0; m < COUNT(more); m++) {
+      snprintf(params, sizeof params, "batch=2 block_m=32 block_n=32 num_warps=2 elementwise=eager_matmul %s %s",
+               problems[p], more[m]);
+      prove(params);
+    }
+}
+
 Test(numeric_attention_standard, block_masks_hide_what_they_say_wherever_they_are_applied) {
   static const char *const ways[] = {"elementwise=epilogue", "elementwise=epilogue mma=wgmma num_warps=4 block_m=64",
                                      "elementwise=fused", "elementwise=separate"};
@@ -308,6 +328,10 @@ Test(numeric_attention_standard, what_eager_pytorch_does_not_run_is_refused) {
                  "kv_heads=2: elementwise=eager_... has as many as heads, 4");
   assert_refused("heads=4 head_dim=32 head_dim_v=16 seqlen=256 elementwise=eager_baddbmm",
                  "head_dim_v=16: elementwise=eager_... takes Q, K and V from one tensor, with head_dim=32 each");
+  assert_refused("heads=4 head_dim=32 seqlen=256 layout=bshd elementwise=eager_matmul",
+                 "layout=bshd: elementwise=eager_matmul multiplies tensors as they lie: layout=bhsd");
+  assert_refused("heads=4 head_dim=32 seqlen=256 pass=bwd elementwise=eager_matmul",
+                 "pass=bwd: what autograd runs of elementwise=eager_matmul is not known; allowed is fwd");
   assert_refused("copy=cp_async mma=mma heads=1 head_dim=16 seqlen_q=16 seqlen_kv=131080 elementwise=eager_baddbmm",
                  "seqlen_kv=131080: elementwise=eager_... holds a row in registers, up to 131072");
 }

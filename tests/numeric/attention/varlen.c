@@ -204,8 +204,12 @@ Test(numeric_attention_varlen, flash3_fwd_does_so_with_and_without_its_roles) {
 
 // Up to three blocks of keys, of which the shorter sequences have fewer.
 Test(numeric_attention_varlen, flash1_fwd_ends_each_sequence_with_its_last_block_of_keys) {
-  static const char *const kinds[] = {"", "num_stages=1 causal=1", "layout=bshd dropout_p=0.3",
-                                      "causal=1 dropout_p=0.1"};
+  static const char *const kinds[] = {"",
+                                      "num_stages=1 causal=1",
+                                      "layout=bshd dropout_p=0.3",
+                                      "causal=1 dropout_p=0.1",
+                                      "kv_operand=registers layout=bshd copy=ldg",
+                                      "splits=3 causal=1 kv_operand=registers"};
   char params[256];
   for (size_t l = 0; l < COUNT(lengths); l++)
     for (size_t k = 0; k < COUNT(kinds); k++) {

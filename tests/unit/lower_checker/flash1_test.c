@@ -25,9 +25,43 @@ Test(unit_lower_flash1, the_forward_kernel_is_proved) {
       "heads=2 seqlen_q=100 seqlen_kv=300 head_dim=64 block_n=128",
       "heads=2 seqlen_q=100 seqlen_kv=300 head_dim=32 head_dim_v=64 block_n=64",
       "heads=4 kv_heads=2 seqlen_q=70 seqlen_kv=520 head_dim=40 block_n=64 causal=1 num_stages=1",
+      "heads=2 seqlen_q=100 seqlen_kv=300 head_dim=64 block_n=128 kv_operand=registers",
+      "heads=4 kv_heads=2 seqlen_q=70 seqlen_kv=520 head_dim=32 head_dim_v=48 block_n=128 kv_operand=registers",
   };
   for (int a = 0; a < NUM_ARCHS; a++)
     for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++) prove(archs[a], "flash1_fwd", parameters[i], 0);
+}
+
+// One block of 256 keys, 4 warps, head_dim 64: K and V of a warp are 16 blocks of 16 x 16 each, read once, and Q is 4 a
+// step of the loop. In shared memory K and V are read in each step too, and have a buffer each: 64 KB, of which an SM
+// of an A100 has no room for two beside the 16 KB that the warps exchange.
+Test(unit_lower_flash1, keys_held_in_registers_are_read_once_and_share_a_buffer) {
+  static const char *const operands[] = {"shared", "registers"};
+  static const int64_t expected[] = {4 + 16 + 16, 4 + 16 + 16};
+  int64_t shared_bytes[2];
+  for (int i = 0; i < 2; i++) {
+    char parameters[128];
+    snprintf(parameters, sizeof parameters, "heads=1 seqlen=256 head_dim=64 kv_operand=%s", operands[i]);
+    programs p;
+    ftl_error error = {0};
+    cr_assert_eq(lower_launch(&p, "a100_40", "flash1_fwd", parameters, 0, &error), FTL_OK, "%s", error.message);
+    int64_t in_loop = 0, all = 0;
+    int depth = 0;
+    for (int32_t at = 0; at < p.warps->num_insts; at++) {
+      const ftl_warp_inst *inst = &p.warps->insts[at];
+      if (inst->opcode == FTL_OP_LOOP) depth++;
+      if (inst->opcode == FTL_OP_END_LOOP) depth--;
+      if (inst->opcode != FTL_OP_LDSM) continue;
+      all += inst->repeat;
+      in_loop += depth > 0 ? inst->repeat : 0;
+    }
+    cr_expect_eq(all, expected[i], "%s: %lld LDSM", operands[i], (long long)all);
+    cr_expect_eq(in_loop, i == 0 ? expected[0] : 4, "%s: %lld LDSM a step", operands[i], (long long)in_loop);
+    shared_bytes[i] = p.warps->shared_bytes;
+    programs_fini(&p);
+  }
+  cr_expect_gt(2 * shared_bytes[0], 164 * 1024);
+  cr_expect_lt(2 * shared_bytes[1], 164 * 1024);
 }
 
 Test(unit_lower_flash1, the_backward_kernels_are_proved) {

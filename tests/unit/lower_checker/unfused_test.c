@@ -51,12 +51,17 @@ Test(unit_lower_unfused, element_wise_work_is_proved_wherever_it_is_done) {
   static const struct {
     const char *how;
     int num_launches;
-  } cases[] = {
-      {"mask=butterfly mask_block=64", 5},        {"mask=butterfly mask_block=64 mma=mma elementwise=fused", 3},
-      {"elementwise=fused softmax=online", 3},    {"elementwise=separate", 7},
-      {"elementwise=fused pass=bwd", 5},          {"elementwise=separate pass=bwd", 7},
-      {"elementwise=eager_baddbmm", 9},           {"elementwise=eager_einsum", 10},
-      {"elementwise=eager_baddbmm pass=bwd", 10}, {"elementwise=eager_einsum pass=bwd", 21}};
+  } cases[] = {{"mask=butterfly mask_block=64", 5},
+               {"mask=butterfly mask_block=64 mma=mma elementwise=fused", 3},
+               {"elementwise=fused softmax=online", 3},
+               {"elementwise=separate", 7},
+               {"elementwise=fused pass=bwd", 5},
+               {"elementwise=separate pass=bwd", 7},
+               {"elementwise=eager_baddbmm", 9},
+               {"elementwise=eager_einsum", 10},
+               {"elementwise=eager_baddbmm pass=bwd", 10},
+               {"elementwise=eager_einsum pass=bwd", 21},
+               {"elementwise=eager_matmul", 7}};
   for (int a = 0; a < NUM_ARCHS; a++)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
       char parameters[256];
@@ -261,4 +266,23 @@ Test(unit_lower_unfused, a_place_costs_the_divisions_that_its_addresses_need) {
   cr_expect_eq(divisions("standard_attention", plain, 1), 0);
   cr_expect_eq(divisions("standard_attention", causal, 1), 2);
   cr_expect_eq(divisions("standard_attention", plain, 2), 4);
+}
+
+// PyTorch 2.11: of 2048 columns a warp holds a row, 64 a lane, of 4096 a CTA of 1024 threads, four each, two bytes at a
+// time. Before it a CTA of 512 threads has 16 bytes of 4096 columns each. scores and scale stand before the softmax, or
+// two copies and scores.
+Test(unit_lower_unfused, rows_of_a_later_pytorch_come_an_element_at_a_time) {
+  static const struct {
+    const char *parameters;
+    int launch;
+    int64_t loads;
+  } cases[] = {{"seqlen=2048 elementwise=eager_matmul", 2, 64},
+               {"seqlen=4096 elementwise=eager_matmul", 2, 4},
+               {"seqlen=4096 elementwise=eager_baddbmm", 3, 1}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char parameters[128];
+    snprintf(parameters, sizeof parameters, "heads=1 head_dim=64 block_m=64 block_n=64 num_warps=4 %s",
+             cases[i].parameters);
+    cr_expect_eq(num_insts(parameters, cases[i].launch, FTL_OP_LDG), cases[i].loads, "%s", parameters);
+  }
 }

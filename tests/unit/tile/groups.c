@@ -106,3 +106,42 @@ Test(unit_tile_groups, a_ring_lies_over_those_before_it_where_they_have_room) {
   ftl_builder_overlay(does_not.b, ftl_builder_ring(does_not.b, "over", FTL_FP32, 41, COLUMNS, 1, 0, 1));
   finish(&does_not, "ring over of 5248 bytes lies over 5120");
 }
+
+// B of 64 keys and 32 columns, stored [n][k]: 16 keys of each of four warps, of 32 k.
+static void multiply_fetched(const sketch *s, int32_t rows, int32_t columns, ftl_dtype dtype) {
+  int32_t held = ftl_builder_tile(s->b, "held", dtype, rows, columns);
+  load(s, s->ring_q, s->q, ROWS);
+  load(s, s->ring_k, s->k, KEYS);
+  ftl_fetch_b(s->b, held, s->ring_k, true);
+  ftl_release(s->b, s->ring_k);
+  ftl_fill(s->b, s->scores, 0);
+  ftl_mma_shared(s->b, s->scores, s->ring_q, s->ring_k, true);
+  ftl_fetched_b(s->b, held);
+  ftl_release(s->b, s->ring_q);
+}
+
+Test(unit_tile_groups, a_warp_fetches_its_share_of_a_products_b) {
+  sketch right = begin(4, 4, KEYS / 4), all = begin(4, 4, KEYS / 4), wide = begin(4, 4, KEYS / 4);
+  multiply_fetched(&right, KEYS / 4, COLUMNS, FTL_FP16);
+  finish(&right, NULL);  // the stage was released before: the product reads none
+  multiply_fetched(&all, KEYS, COLUMNS, FTL_FP16);
+  finish(&all, "held differs from a group's share of ring k, [16][32]");
+  multiply_fetched(&wide, KEYS / 4, COLUMNS, FTL_FP32);
+  finish(&wide, "held differs from a group's share of ring k, [16][32]");
+}
+
+Test(unit_tile_groups, warps_that_share_rows_fetch_no_b) {
+  sketch s = begin(4, 2, KEYS / 2);
+  multiply_fetched(&s, KEYS / 2, COLUMNS, FTL_FP16);
+  finish(&s, "B in registers: each warp of the role is a group with an equal share of k");
+}
+
+Test(unit_tile_groups, a_fetched_b_is_fetched_first) {
+  sketch s = begin(4, 4, KEYS / 4);
+  int32_t held = ftl_builder_tile(s.b, "held", FTL_FP16, KEYS / 4, COLUMNS);
+  multiply(&s);
+  load(&s, s.ring_q, s.q, ROWS);
+  ftl_mma_shared(s.b, s.scores, s.ring_q, s.ring_k, true);
+  ftl_fetched_b(s.b, held);
+  finish(&s, "held");
+}
