@@ -293,15 +293,23 @@ static double local_risk_pct(const ftl_sm_counters *sm) {
   return 50.0 * waiting * (double)sm->local_sectors / sectors;
 }
 
-// Spills never come from DRAM here. Where the slots of all threads that are there at a time fit in half of L2, DRAM
-// sees at most those slots; where not, it may see all that L1 lets through.
+static int64_t bytes_of_tensors(const ftl_tile_program *tile) {
+  int64_t bytes = 0;
+  for (int32_t i = 0; i < tile->num_tensors; i++) bytes += tile->tensors[i].size_bytes;
+  return bytes;
+}
+
+// Spills never come from DRAM here. Nor do they in `full` where half of L2, each side for itself, holds the slots of
+// all threads that are there at a time and the tensors. Where it holds those slots DRAM sees at most them; where not,
+// it may see all that L1 lets through. `full` has that on top of what is predicted here.
 static double spill_risk_pct(const ftl_launch *launch, const ftl_memory_counters *memory) {
-  int64_t bytes = memory->dram_read_bytes + memory->dram_write_bytes,
-          spilled = FTL_SECTOR_BYTES * memory->local_sectors;
+  double bytes = (double)(memory->dram_read_bytes + memory->dram_write_bytes);
+  int64_t spilled = FTL_SECTOR_BYTES * memory->local_sectors, l2_bytes = launch->arch->l2_size_bytes;
   int64_t ctas = ftl_smaller(ftl_launch_num_ctas(launch), launch->arch->chip_num_sms * launch->occupancy.ctas_per_sm);
   int64_t slots = ctas * launch->warps->num_warps * 32 * launch->warps->spill_registers * 4;
-  if (2 * slots <= launch->arch->l2_size_bytes && slots < spilled) spilled = slots;
-  return bytes > 0 ? 100.0 * (double)spilled / (double)bytes : 0;
+  if (2 * launch->arch->l2_num_sides * (slots + bytes_of_tensors(launch->tile)) <= l2_bytes) return 0;
+  if (2 * slots <= l2_bytes && slots < spilled) spilled = slots;
+  return spilled > 0 ? 100.0 * (double)spilled / (bytes + (double)spilled) : 0;
 }
 
 // The start and the end of a launch, where nothing is periodic, count by two DRAM latencies: much in a short one.
