@@ -34,6 +34,7 @@ typedef struct ftl_cta_state {
   int64_t pace;               // of one, without queueing (1/65536 cycle)
   int64_t work, stored;       // done by its steps so far (ftl_gpu_run); sectors that they stored
   int64_t untimed;            // of issue slots, by code whose time is that of a loop that did not run (1/65536 cycle)
+  int64_t latency_before;     // SM cycles: longest of the loads of code whose time is that of the loop behind it
   int64_t outer, outer_left;  // value of the outer loop's variable, and iterations of it after this one
   int32_t segment;
   int32_t step;        // steps taken, all loops counted on
@@ -74,6 +75,7 @@ typedef struct ftl_gpu_run {
   ftl_l1_tiles l1;          // where segments->has_direct
   ftl_ref_step steps[FTL_MAX_SEGMENTS][FTL_MAX_SEGMENT_REFS];
   bool stores_last[FTL_MAX_SEGMENTS];               // straight code that loads and stores
+  bool is_timed[FTL_MAX_SEGMENTS];                  // not where a loop behind it, which ran once, has its time
   int64_t shared_drift_permille[FTL_MAX_SEGMENTS];  // of an iteration, for each other CTA on the SM; 0: straight code
   // By how many cycles a segment, of a loop an iteration, takes longer in the SM's youngest CTA than in its oldest.
   const double *age_cycles;

@@ -278,11 +278,19 @@ static int64_t succession_time(const ftl_gpu_run *run, int32_t slot) {
   return PER_STEP_UNIT * run->times->succession * elsewhere / (run->times->most_ctas - 1);
 }
 
+// Of the loads that the slot's step waits for in its time. The first tiles of a loop that runs once are asked for by
+// the code before it, which has no time of its own: where both load, one behind the other, each has half of the wait.
+static int64_t latency_of_step(const ftl_gpu_run *run, ftl_cta_state *state, const ftl_step_wait *wait) {
+  int64_t own = wait->latency_cycles, before = state->latency_before;
+  int64_t latency = own > 0 && before > 0 ? (own + before) / 2 : own + before;
+  state->latency_before = run->is_timed[state->segment] ? 0 : latency;
+  return ftl_larger(latency, run->times->latency_cycles[0]);
+}
+
 // Of the slot's step or group of steps, all that it waits for included (1/65536 cycle).
 static int64_t time_of_step(ftl_gpu_run *run, int32_t slot, const ftl_step_wait *wait) {
   ftl_cta_state *state = &run->slots[slot];
-  state->pace =
-      ftl_gpu_pace_of(run, slot, wait->latency_cycles > 0 ? wait->latency_cycles : run->times->latency_cycles[0]);
+  state->pace = ftl_gpu_pace_of(run, slot, latency_of_step(run, state, wait));
   int64_t time = state->pace * state->count;
   time += deviation_of(run, slot, time);
   time += cold_time(run, state) + succession_time(run, slot);
@@ -366,6 +374,7 @@ static void find_ref_steps(ftl_gpu_run *run) {
     const ftl_segment *segment = &run->segments->segments[s];
     if (segment->num_refs > run->num_cursors) run->num_cursors = segment->num_refs;
     run->stores_last[s] = stores_last(s, segment);
+    run->is_timed[s] = ftl_step_times_has(run->times, s);
     for (int32_t i = 0; i < segment->num_refs; i++)
       run->steps[s][i] = ftl_ref_step_of(run->segments->tile, &segment->refs[i]);
   }

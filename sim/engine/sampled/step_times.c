@@ -204,15 +204,14 @@ bool ftl_step_times_show_latency(ftl_step_times *times, int32_t loop) {
   return !ftl_latency_is_unseen(lone_point(times, loop, HIT), lone_point(times, loop, DRAM));
 }
 
-// Of straight code: whether a loop behind it, which ran once, has its time; of a loop: whether it never ran.
-static bool has_no_time(const ftl_step_times *times, int32_t segment) {
-  return times->points[0][HIT].time[segment] == 0 && times->points[1][HIT].time[segment] == 0;
+bool ftl_step_times_has(const ftl_step_times *times, int32_t segment) {
+  return times->points[0][HIT].time[segment] > 0 || times->points[1][HIT].time[segment] > 0;
 }
 
 int64_t ftl_step_times_least_before(const ftl_step_times *times, int32_t segment) {
   int64_t least = 0;
-  if (has_no_time(times, segment)) return 0;
-  for (int32_t s = segment - 1; s >= 0 && has_no_time(times, s); s--)
+  if (!ftl_step_times_has(times, segment)) return 0;
+  for (int32_t s = segment - 1; s >= 0 && !ftl_step_times_has(times, s); s--)
     if (s % 2 == 0) least += times->least[s];
   return least;
 }

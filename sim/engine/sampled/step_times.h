@@ -48,6 +48,9 @@ const ftl_step_point *ftl_step_times_point(ftl_step_times *times, int32_t row, i
 int64_t ftl_step_times_get(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles);
 // The same in a tile after a persistent CTA's first.
 int64_t ftl_step_times_get_later(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles);
+// Whether a segment has a time of its own: not straight code where the loop behind it ran once and has its time, nor a
+// loop that never ran.
+bool ftl_step_times_has(const ftl_step_times *times, int32_t segment);
 // What one CTA takes of an SM's issue slots or tensor pipes by the code before `segment` whose time it has; 1/16 cycle.
 int64_t ftl_step_times_least_before(const ftl_step_times *times, int32_t segment);
 
