@@ -23,6 +23,13 @@ typedef struct ftl_step_wait {
   bool waits;               // for one of its loads
 } ftl_step_wait;
 
+// Of a step or group of steps that a CTA has begun, what decides when its loads come to L1.
+typedef struct ftl_begun_step {
+  int64_t at, computing;  // when, and what it takes with its loads at hand (1/65536 cycle)
+  int64_t count;          // its steps
+  double waits;           // of one for memory, one behind the other
+} ftl_begun_step;
+
 // CTAs of a cluster take their steps together: what one waits for its peers wait for too, since they share loads. The
 // state of a cluster is that of its first CTA.
 typedef struct ftl_cta_state {
@@ -45,6 +52,7 @@ typedef struct ftl_cta_state {
   bool is_storing;     // they are made, and L2 has yet to take them
   ftl_step_wait wait;  // then: of its loads,
   int64_t made, end;   // when they were made, and when the step would end (1/65536 cycle)
+  ftl_begun_step begun;
   // Of what steps to come need, by step modulo the most stages that a ring has (1/65536 cycle).
   int64_t arrival[FTL_TILE_MAX_STAGES];
 } ftl_cta_state;
@@ -131,5 +139,7 @@ int64_t ftl_gpu_pace_of(const ftl_gpu_run *run, int32_t slot, int64_t latency_cy
 // Access `ref_idx` of the present segment, for the iterations that the present event stands for; what it makes the step
 // wait for is added to *longest. False when memory is out.
 bool ftl_gpu_try_access(ftl_gpu_run *run, ftl_cta_member member, int32_t ref_idx, int64_t now, ftl_step_wait *longest);
+// The slot's CTA has ended the step before and begins its next: what that one loaded has come to L1.
+void ftl_gpu_begin_step_in_l1(ftl_gpu_run *run, int32_t slot, int64_t now);
 
 #endif

@@ -328,6 +328,7 @@ static ftl_status step(ftl_gpu_run *run, ftl_event event, ftl_error *error) {
     return FTL_OK;
   }
   if (try_put_off(run, event)) return FTL_OK;
+  if (run->segments->has_direct) ftl_gpu_begin_step_in_l1(run, event.slot, event.time);
   ftl_step_wait *wait = &state->wait;
   *wait = (ftl_step_wait){0};
   ftl_status status = access_tiles(run, event.slot, false, event.time, wait, error);

@@ -48,6 +48,9 @@ const ftl_step_point *ftl_step_times_point(ftl_step_times *times, int32_t row, i
 int64_t ftl_step_times_get(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles);
 // The same in a tile after a persistent CTA's first.
 int64_t ftl_step_times_get_later(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles);
+// How often a lone CTA waits for memory in a segment, one wait behind the other: by how much longer that takes with
+// data from DRAM than from L2. 1 at least.
+double ftl_step_times_waits(const ftl_step_times *times, int32_t segment);
 // Whether a segment has a time of its own: not straight code where the loop behind it ran once and has its time, nor a
 // loop that never ran.
 bool ftl_step_times_has(const ftl_step_times *times, int32_t segment);
