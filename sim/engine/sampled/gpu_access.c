@@ -41,10 +41,14 @@ static void add_wait(ftl_gpu_run *run, int32_t slot, const ftl_segment_ref *ref,
 }
 
 // TMA reads the whole width of its boxes, whatever lies in memory past the tensor's last column
-// (kernels/measurements/micro_tma_columns_ncu.csv).
+// (kernels/measurements/micro_tma_columns_ncu.csv). Where the next row begins within a box, it is no more to read.
 static ftl_tile_run whole_boxes_of(const ftl_tile_run *tiles, int32_t box_bytes) {
   ftl_tile_run whole = *tiles;
-  whole.place.row_bytes = (tiles->place.row_bytes + box_bytes - 1) / box_bytes * box_bytes;
+  int32_t row_bytes = tiles->place.row_bytes;
+  int64_t stride_bytes = tiles->place.row_stride_bytes;
+  whole.place.row_bytes = (row_bytes + box_bytes - 1) / box_bytes * box_bytes;
+  bool is_followed = tiles->place.num_rows > 1 && stride_bytes >= row_bytes;
+  if (is_followed && stride_bytes < box_bytes) whole.place.row_bytes = (int32_t)stride_bytes;
   return whole;
 }
 
