@@ -414,7 +414,7 @@ static void find_store_spread(ftl_gpu_run *run) {
 
 // L2 is given for what a launch stores what the SM that ran in detail gave it.
 static void find_store_cost(ftl_gpu_run *run) {
-  const ftl_sm_counters *sm = &ftl_step_times_point(run->times, 1, 0)->counters;
+  const ftl_sm_counters *sm = &run->times->storing;
   ftl_traffic_set_store_cost(run->traffic, sm->global_store_bytes / FTL_SECTOR_BYTES, sm->global_store_sectors,
                              sm->global_store_masks);
 }

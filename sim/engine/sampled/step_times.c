@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/sectors.h"
 #include "engine/sampled/latency_pool.h"
 #include "engine/work.h"
 
@@ -74,6 +75,24 @@ static void take_succession(const ftl_segments *segments, ftl_step_times *times)
   if (ftl_step_measurement_take_succession(times->measurement, times->latency_cycles[HIT], shared, &times->succession,
                                            &times->succeeding, &times->failure) != FTL_OK)
     times->succession = 0;
+}
+
+// A sixteenth of its sectors and more are sent in parts.
+static bool stores_parts(const ftl_sm_counters *sm) {
+  return sm->global_store_sectors * FTL_SECTOR_BYTES > sm->global_store_bytes + sm->global_store_bytes / 16;
+}
+
+// Which parts of sectors merge hangs on how an SM's CTAs come to their stores. Those that repeat a loop have drifted
+// apart by then; others come as they began, in the first wave all at once.
+static void take_stores(const ftl_segments *segments, ftl_step_times *times) {
+  const ftl_step_point *alone = &times->points[0][HIT], *shared = &times->points[1][HIT];
+  times->storing = shared->counters;
+  if (times->failure.status != FTL_OK || times->most_ctas < 2 || has_succession(segments, times)) return;
+  if (!stores_parts(&alone->counters) && !stores_parts(&shared->counters)) return;
+  times->store_as_launched = true;
+  if (ftl_step_measurement_take_launch(times->measurement, times->latency_cycles[DRAM], &times->storing,
+                                       &times->failure) != FTL_OK)
+    times->storing = (ftl_sm_counters){0};
 }
 
 // No loop is shorter than at the latency before.
@@ -152,6 +171,7 @@ ftl_status ftl_step_times_init(ftl_step_times *out, const ftl_launch *launch, co
   take(out, DRAM);
   take_cold(out);  // before loops' times are pooled: these compare with what was measured
   take_succession(segments, out);
+  take_stores(segments, out);
   if (out->failure.status == FTL_OK) pool_unloaded(out, segments);
   fill_whole_cta(out);
   return ftl_step_times_status(out, error);

@@ -24,6 +24,9 @@ typedef struct ftl_step_times {
   int32_t first_timed;
   int64_t succession;
   ftl_sm_counters succeeding;
+  // Of the SM that says which parts of sectors merge; of one whose CTAs begin as the launch has them?
+  ftl_sm_counters storing;
+  bool store_as_launched;
   int64_t scatter[FTL_MAX_SEGMENTS];    // of a loop's time, by the run that it was measured in (latency_pool.h)
   int64_t least[FTL_MAX_SEGMENTS];      // that one CTA takes of an SM's issue slots or tensor pipes
   int64_t times_run[FTL_MAX_SEGMENTS];  // by the CTA that stands for all

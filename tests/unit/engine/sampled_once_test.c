@@ -33,3 +33,19 @@ Test(unit_engine_sampled_once, loads_one_behind_the_other_have_half_of_the_wait_
                                       "causal=true code=lean clock_mhz=1200");
   cr_expect_float_eq(apart_pct, 0, 6, "%.1f %%", apart_pct);
 }
+
+// CTAs of products of one K step begin together and come to their stores together, and halves of sectors that one
+// stores are sent before the other halves come. (A quarter of an iteration apart they merge: a third fewer sectors.)
+Test(unit_engine_sampled_once, stores_of_ctas_that_begin_together_merge_less) {
+  double sectors[2];
+  ftl_arch *arch = shipped_arch("h200");
+  for (int i = 0; i < 2; i++) {
+    char text[256];
+    snprintf(text, sizeof text,
+             "matmul_tiled m=3000 n=2048 k=32 block_m=128 block_n=64 num_warps=2 clock_mhz=1500 detail=%s",
+             i == 0 ? "full" : "sampled");
+    sectors[i] = prediction_of(arch, text, NULL).metrics.value[FTL_METRIC_l2_sectors];
+  }
+  cr_expect_float_eq(sectors[1] / sectors[0], 1, 0.06, "%.0f of %.0f", sectors[1], sectors[0]);
+  ftl_arch_destroy(arch);
+}
