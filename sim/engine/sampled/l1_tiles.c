@@ -33,7 +33,7 @@ static ftl_l1_tile *entry_of(ftl_l1_tiles *l1, int32_t slot, const ftl_tile_plac
 
 // What passed while the tile was on its way.
 static int64_t passed_before_it_came(const ftl_l1_askings *askings, const ftl_l1_tile *tile) {
-  int64_t first = askings->first_bytes[tile->asking], last = askings->last_bytes[tile->asking];
+  int64_t first = askings->coming[tile->asking].first_bytes, last = askings->coming[tile->asking].last_bytes;
   return first + (last - first) * tile->part / 256;
 }
 
@@ -111,10 +111,10 @@ void ftl_l1_tiles_come(ftl_l1_tiles *l1, int32_t sm, int32_t slot, double first,
   ftl_l1_askings *askings = &l1->askings[slot];
   int64_t passed_bytes = l1->passed[sm].once_used_bytes;
   double meanwhile_bytes = (double)(passed_bytes - askings->asked_bytes);
-  askings->first_bytes[askings->last] = (int64_t)(first * meanwhile_bytes);
-  askings->last_bytes[askings->last] = (int64_t)(last * meanwhile_bytes);
-  askings->last++;  // the 257th takes the place of the first
-  askings->first_bytes[askings->last] = askings->last_bytes[askings->last] = 0;
+  askings->coming[askings->last] = (ftl_l1_coming){.first_bytes = (int64_t)(first * meanwhile_bytes),
+                                                   .last_bytes = (int64_t)(last * meanwhile_bytes)};
+  askings->last = (uint8_t)((askings->last + 1) % FTL_L1_ASKINGS);
+  askings->coming[askings->last] = (ftl_l1_coming){0};
   askings->asked_bytes = passed_bytes;
 }
 

@@ -24,12 +24,17 @@ typedef struct ftl_l1_passed {
   int64_t once_used_bytes, protected_bytes;
 } ftl_l1_passed;
 
-enum { FTL_L1_TILES_A_SLOT = 256, FTL_L1_ASKINGS = UINT8_MAX + 1 };
+enum { FTL_L1_TILES_A_SLOT = 256, FTL_L1_ASKINGS = 64 };
 
-// The last times that a slot's CTA asked for tiles, and what passed its SM from then until the first parts of their
-// rows were there, and until the last ones.
+// What passed an SM from when a CTA had asked for tiles until the first parts of their rows were there, and the last.
+typedef struct ftl_l1_coming {
+  int64_t first_bytes, last_bytes;
+} ftl_l1_coming;
+
+// The last times that a slot's CTA asked for tiles, one after the other in a ring: of CTAs that ask more often before
+// they look again, those in between are much like each other.
 typedef struct ftl_l1_askings {
-  int64_t first_bytes[FTL_L1_ASKINGS], last_bytes[FTL_L1_ASKINGS];
+  ftl_l1_coming coming[FTL_L1_ASKINGS];
   int64_t asked_bytes;  // once_used_bytes of the SM when all of the last was asked for
   uint8_t last;
 } ftl_l1_askings;
