@@ -243,24 +243,27 @@ bool ftl_gpu_try_access(ftl_gpu_run *run, ftl_cta_member member, int32_t ref_idx
   return span.count == 0 || try_access_span(run, &span, longest);
 }
 
-// A step waits for what it loads and computes with it: of the time that the last one took, what it takes with its loads
-// at hand is left when the last of them are there. What an iteration asks for in one wait comes together; of several
-// waits, one behind the other, the parts of a row come one after the other.
-void ftl_gpu_begin_step_in_l1(ftl_gpu_run *run, int32_t slot, int64_t now) {
-  ftl_cta_state *state = &run->slots[slot];
-  ftl_begun_step *begun = &state->begun;
+// A step waits for what it loads and computes with it: of the time that it took until `now`, what it takes with its
+// loads at hand is left when the last of them are there. What an iteration asks for in one wait comes together; of
+// several waits, one behind the other, the parts of a row come one after the other.
+static void come_to_l1(ftl_gpu_run *run, int32_t slot, const ftl_begun_step *begun, int64_t now) {
   int64_t took = now - begun->at, waited = took - begun->computing;
-  bool has_waited = begun->count > 0 && waited > 0;  // not a CTA that has just started
-  double last = has_waited ? (double)waited / (double)took / (double)begun->count : 0;
-  double first = has_waited ? last / begun->waits : 0;
+  double last = waited > 0 ? (double)waited / (double)took / (double)begun->count : 0, first = last / begun->waits;
   for (int32_t rank = 0; rank < run->cluster_ctas; rank++) {
     int32_t member = ftl_gpu_member(run, slot, rank).slot;
     ftl_l1_tiles_come(&run->l1, ftl_gpu_sm_of(run, member), member, first, last);
   }
+}
+
+void ftl_gpu_begin_step_in_l1(ftl_gpu_run *run, int32_t slot, int64_t now) {
+  ftl_cta_state *state = &run->slots[slot];
+  if (state->begun.count > 0) come_to_l1(run, slot, &state->begun, now);
+  state->begun = (ftl_begun_step){0};
+  if (!run->loads_directly[state->segment]) return;
   int64_t hit_latency = run->times->latency_cycles[0];
   int64_t computing = ftl_gpu_pace_of(run, slot, hit_latency) - hit_latency * FTL_TRAFFIC_UNIT;
-  *begun = (ftl_begun_step){.at = now,
-                            .count = state->count,
-                            .computing = computing > 0 ? computing * state->count : 0,
-                            .waits = ftl_step_times_waits(run->times, state->segment)};
+  state->begun = (ftl_begun_step){.at = now,
+                                  .count = state->count,
+                                  .computing = computing > 0 ? computing * state->count : 0,
+                                  .waits = ftl_step_times_waits(run->times, state->segment)};
 }

@@ -23,7 +23,7 @@ typedef struct ftl_step_wait {
   bool waits;               // for one of its loads
 } ftl_step_wait;
 
-// Of a step or group of steps that a CTA has begun, what decides when its loads come to L1.
+// Of a step or group of steps that a CTA has begun, what decides when its loads come to L1; zero where it has none.
 typedef struct ftl_begun_step {
   int64_t at, computing;  // when, and what it takes with its loads at hand (1/65536 cycle)
   int64_t count;          // its steps
@@ -82,6 +82,7 @@ typedef struct ftl_gpu_run {
   int32_t num_cursors;      // most accesses of a segment
   ftl_l1_tiles l1;          // where segments->has_direct
   ftl_ref_step steps[FTL_MAX_SEGMENTS][FTL_MAX_SEGMENT_REFS];
+  bool loads_directly[FTL_MAX_SEGMENTS];            // into registers, through L1
   bool stores_last[FTL_MAX_SEGMENTS];               // straight code that loads and stores
   bool is_timed[FTL_MAX_SEGMENTS];                  // not where a loop behind it, which ran once, has its time
   int64_t shared_drift_permille[FTL_MAX_SEGMENTS];  // of an iteration, for each other CTA on the SM; 0: straight code

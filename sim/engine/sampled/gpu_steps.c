@@ -376,8 +376,10 @@ static void find_ref_steps(ftl_gpu_run *run) {
     if (segment->num_refs > run->num_cursors) run->num_cursors = segment->num_refs;
     run->stores_last[s] = stores_last(s, segment);
     run->is_timed[s] = ftl_step_times_has(run->times, s);
-    for (int32_t i = 0; i < segment->num_refs; i++)
+    for (int32_t i = 0; i < segment->num_refs; i++) {
       run->steps[s][i] = ftl_ref_step_of(run->segments->tile, &segment->refs[i]);
+      run->loads_directly[s] |= segment->refs[i].is_direct && !segment->refs[i].is_store;
+    }
   }
 }
 
