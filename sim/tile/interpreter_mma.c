@@ -34,9 +34,9 @@ static void add_products_of_pairs(float *row, const float *a, const float *b, in
   }
 }
 
-// What of k is summed.
+// What of k is summed, and the term that B begins with.
 typedef struct k_span {
-  int32_t first, end;
+  int32_t first, end, first_of_b;
 } k_span;
 
 // dst [m][n] += a [m][k] * b [k][b_pitch]; 16-bit sums are rounded after every 16 of k, as an instruction leaves them.
@@ -48,7 +48,9 @@ static void accumulate(product_types types, float *dst, const float *a, const fl
     const float *a_row = a + (size_t)r * (size_t)k;
     for (int32_t first = span.first; first < span.end; first += K_STEP) {
       int32_t last = first + K_STEP < span.end ? first + K_STEP : span.end;
-      (types.operands == FTL_INT4X2 ? add_products_of_pairs : add_products)(row, a_row, b, n, first, last, b_pitch);
+      int32_t of_b = span.first_of_b;
+      (types.operands == FTL_INT4X2 ? add_products_of_pairs : add_products)(row, a_row + of_b, b, n, first - of_b,
+                                                                            last - of_b, b_pitch);
       for (int32_t c = 0; c < n && types.sums == FTL_FP16; c++) row[c] = ftl_dtype_round(FTL_FP16, row[c]);
     }
   }
@@ -87,14 +89,14 @@ ftl_status ftl_interpret_mma(ftl_interpreter *in, const ftl_exec_event *event, f
   int32_t k = op->transpose_b ? ring->columns : share, b_pitch = op->transpose_b ? ring->rows : ring->columns;
   int32_t next_share = op->transpose_b ? share : share * b_pitch;
   if (fetched) b_pitch = n;
-  if (op->num_k > 0) {  // B's terms as if it had all of A's
+  if (op->num_k > 0) {  // B may have fewer terms than A
     const ftl_ring *ring_a = &in->program->rings[op->ring_a];
     k = op->transpose_a ? ring_a->rows : ring_a->columns;
-    b -= (ptrdiff_t)(op->first_k - ftl_tile_first_term_of_b(in->program, op)) * b_pitch;
   }
   if (op->ring_a >= 0) a += (size_t)op->ring_row * (size_t)k;
   product_types types = {ring->dtype, ftl_value_info(in, op->dst)->dtype};
-  k_span span = {op->first_k, op->num_k > 0 ? op->first_k + op->num_k : k};
+  k_span span = {op->first_k, op->num_k > 0 ? op->first_k + op->num_k : k,
+                 op->first_k - ftl_tile_first_term_of_b(in->program, op)};
   for (int32_t g = 0; g < groups; g++) {
     const float *of_group = fetched ? transpose(in->transposed, b + (size_t)g * (size_t)n * (size_t)k, n, k)
                                     : b + (size_t)g * (size_t)next_share;

@@ -41,10 +41,14 @@ static void add_wait(ftl_gpu_run *run, int32_t slot, const ftl_segment_ref *ref,
 }
 
 // TMA reads the whole width of its boxes, whatever lies in memory past the tensor's last column
-// (kernels/measurements/micro_tma_columns_ncu.csv).
+// (kernels/measurements/micro_tma_columns_ncu.csv). Where the next row begins within a box, it is no more to read.
 static ftl_tile_run whole_boxes_of(const ftl_tile_run *tiles, int32_t box_bytes) {
   ftl_tile_run whole = *tiles;
-  whole.place.row_bytes = (tiles->place.row_bytes + box_bytes - 1) / box_bytes * box_bytes;
+  int32_t row_bytes = tiles->place.row_bytes;
+  int64_t stride_bytes = tiles->place.row_stride_bytes;
+  whole.place.row_bytes = (row_bytes + box_bytes - 1) / box_bytes * box_bytes;
+  bool is_followed = tiles->place.num_rows > 1 && stride_bytes >= row_bytes;
+  if (is_followed && stride_bytes < box_bytes) whole.place.row_bytes = (int32_t)stride_bytes;
   return whole;
 }
 
@@ -94,7 +98,8 @@ static int32_t bytes_in_l1(ftl_gpu_run *run, int32_t slot, const ftl_segment_ref
     ftl_tile_place piece = *place;
     piece.address_bytes += from;
     piece.row_bytes = place->row_bytes - from < piece_bytes ? place->row_bytes - from : piece_bytes;
-    int32_t held = ftl_l1_tiles_load(&run->l1, ftl_gpu_sm_of(run, slot), slot, &piece, piece_bytes);
+    int32_t held = ftl_l1_tiles_load(&run->l1, ftl_gpu_sm_of(run, slot), slot, &piece, piece_bytes,
+                                     (int32_t)((int64_t)from * 256 / place->row_bytes));
     if (there == from) there += held;
   }
   run->traffic->counts.l1_hit_sectors += (int64_t)place->num_rows * ((there + 31) / 32);
@@ -236,4 +241,29 @@ bool ftl_gpu_try_access(ftl_gpu_run *run, ftl_cta_member member, int32_t ref_idx
   }
   span.count = state->count - span.first;
   return span.count == 0 || try_access_span(run, &span, longest);
+}
+
+// A step waits for what it loads and computes with it: of the time that it took until `now`, what it takes with its
+// loads at hand is left when the last of them are there. What an iteration asks for in one wait comes together; of
+// several waits, one behind the other, the parts of a row come one after the other.
+static void come_to_l1(ftl_gpu_run *run, int32_t slot, const ftl_begun_step *begun, int64_t now) {
+  int64_t took = now - begun->at, waited = took - begun->computing;
+  double last = waited > 0 ? (double)waited / (double)took / (double)begun->count : 0, first = last / begun->waits;
+  for (int32_t rank = 0; rank < run->cluster_ctas; rank++) {
+    int32_t member = ftl_gpu_member(run, slot, rank).slot;
+    ftl_l1_tiles_come(&run->l1, ftl_gpu_sm_of(run, member), member, first, last);
+  }
+}
+
+void ftl_gpu_begin_step_in_l1(ftl_gpu_run *run, int32_t slot, int64_t now) {
+  ftl_cta_state *state = &run->slots[slot];
+  if (state->begun.count > 0) come_to_l1(run, slot, &state->begun, now);
+  state->begun = (ftl_begun_step){0};
+  if (!run->loads_directly[state->segment]) return;
+  int64_t hit_latency = run->times->latency_cycles[0];
+  int64_t computing = ftl_gpu_pace_of(run, slot, hit_latency) - hit_latency * FTL_TRAFFIC_UNIT;
+  state->begun = (ftl_begun_step){.at = now,
+                                  .count = state->count,
+                                  .computing = computing > 0 ? computing * state->count : 0,
+                                  .waits = ftl_step_times_waits(run->times, state->segment)};
 }

@@ -23,6 +23,13 @@ typedef struct ftl_step_wait {
   bool waits;               // for one of its loads
 } ftl_step_wait;
 
+// Of a step or group of steps that a CTA has begun, what decides when its loads come to L1; zero where it has none.
+typedef struct ftl_begun_step {
+  int64_t at, computing;  // when, and what it takes with its loads at hand (1/65536 cycle)
+  int64_t count;          // its steps
+  double waits;           // of one for memory, one behind the other
+} ftl_begun_step;
+
 // CTAs of a cluster take their steps together: what one waits for its peers wait for too, since they share loads. The
 // state of a cluster is that of its first CTA.
 typedef struct ftl_cta_state {
@@ -34,6 +41,7 @@ typedef struct ftl_cta_state {
   int64_t pace;               // of one, without queueing (1/65536 cycle)
   int64_t work, stored;       // done by its steps so far (ftl_gpu_run); sectors that they stored
   int64_t untimed;            // of issue slots, by code whose time is that of a loop that did not run (1/65536 cycle)
+  int64_t latency_before;     // SM cycles: longest of the loads of code whose time is that of the loop behind it
   int64_t outer, outer_left;  // value of the outer loop's variable, and iterations of it after this one
   int32_t segment;
   int32_t step;        // steps taken, all loops counted on
@@ -44,6 +52,7 @@ typedef struct ftl_cta_state {
   bool is_storing;     // they are made, and L2 has yet to take them
   ftl_step_wait wait;  // then: of its loads,
   int64_t made, end;   // when they were made, and when the step would end (1/65536 cycle)
+  ftl_begun_step begun;
   // Of what steps to come need, by step modulo the most stages that a ring has (1/65536 cycle).
   int64_t arrival[FTL_TILE_MAX_STAGES];
 } ftl_cta_state;
@@ -73,7 +82,9 @@ typedef struct ftl_gpu_run {
   int32_t num_cursors;      // most accesses of a segment
   ftl_l1_tiles l1;          // where segments->has_direct
   ftl_ref_step steps[FTL_MAX_SEGMENTS][FTL_MAX_SEGMENT_REFS];
+  bool loads_directly[FTL_MAX_SEGMENTS];            // into registers, through L1
   bool stores_last[FTL_MAX_SEGMENTS];               // straight code that loads and stores
+  bool is_timed[FTL_MAX_SEGMENTS];                  // not where a loop behind it, which ran once, has its time
   int64_t shared_drift_permille[FTL_MAX_SEGMENTS];  // of an iteration, for each other CTA on the SM; 0: straight code
   // By how many cycles a segment, of a loop an iteration, takes longer in the SM's youngest CTA than in its oldest.
   const double *age_cycles;
@@ -129,5 +140,7 @@ int64_t ftl_gpu_pace_of(const ftl_gpu_run *run, int32_t slot, int64_t latency_cy
 // Access `ref_idx` of the present segment, for the iterations that the present event stands for; what it makes the step
 // wait for is added to *longest. False when memory is out.
 bool ftl_gpu_try_access(ftl_gpu_run *run, ftl_cta_member member, int32_t ref_idx, int64_t now, ftl_step_wait *longest);
+// The slot's CTA has ended the step before and begins its next: what that one loaded has come to L1.
+void ftl_gpu_begin_step_in_l1(ftl_gpu_run *run, int32_t slot, int64_t now);
 
 #endif

@@ -278,11 +278,19 @@ static int64_t succession_time(const ftl_gpu_run *run, int32_t slot) {
   return PER_STEP_UNIT * run->times->succession * elsewhere / (run->times->most_ctas - 1);
 }
 
+// Of the loads that the slot's step waits for in its time. The first tiles of a loop that runs once are asked for by
+// the code before it, which has no time of its own: where both load, one behind the other, each has half of the wait.
+static int64_t latency_of_step(const ftl_gpu_run *run, ftl_cta_state *state, const ftl_step_wait *wait) {
+  int64_t own = wait->latency_cycles, before = state->latency_before;
+  int64_t latency = own > 0 && before > 0 ? (own + before) / 2 : own + before;
+  state->latency_before = run->is_timed[state->segment] ? 0 : latency;
+  return ftl_larger(latency, run->times->latency_cycles[0]);
+}
+
 // Of the slot's step or group of steps, all that it waits for included (1/65536 cycle).
 static int64_t time_of_step(ftl_gpu_run *run, int32_t slot, const ftl_step_wait *wait) {
   ftl_cta_state *state = &run->slots[slot];
-  state->pace =
-      ftl_gpu_pace_of(run, slot, wait->latency_cycles > 0 ? wait->latency_cycles : run->times->latency_cycles[0]);
+  state->pace = ftl_gpu_pace_of(run, slot, latency_of_step(run, state, wait));
   int64_t time = state->pace * state->count;
   time += deviation_of(run, slot, time);
   time += cold_time(run, state) + succession_time(run, slot);
@@ -320,6 +328,7 @@ static ftl_status step(ftl_gpu_run *run, ftl_event event, ftl_error *error) {
     return FTL_OK;
   }
   if (try_put_off(run, event)) return FTL_OK;
+  if (run->segments->has_direct) ftl_gpu_begin_step_in_l1(run, event.slot, event.time);
   ftl_step_wait *wait = &state->wait;
   *wait = (ftl_step_wait){0};
   ftl_status status = access_tiles(run, event.slot, false, event.time, wait, error);
@@ -366,8 +375,11 @@ static void find_ref_steps(ftl_gpu_run *run) {
     const ftl_segment *segment = &run->segments->segments[s];
     if (segment->num_refs > run->num_cursors) run->num_cursors = segment->num_refs;
     run->stores_last[s] = stores_last(s, segment);
-    for (int32_t i = 0; i < segment->num_refs; i++)
+    run->is_timed[s] = ftl_step_times_has(run->times, s);
+    for (int32_t i = 0; i < segment->num_refs; i++) {
       run->steps[s][i] = ftl_ref_step_of(run->segments->tile, &segment->refs[i]);
+      run->loads_directly[s] |= segment->refs[i].is_direct && !segment->refs[i].is_store;
+    }
   }
 }
 
@@ -404,7 +416,7 @@ static void find_store_spread(ftl_gpu_run *run) {
 
 // L2 is given for what a launch stores what the SM that ran in detail gave it.
 static void find_store_cost(ftl_gpu_run *run) {
-  const ftl_sm_counters *sm = &ftl_step_times_point(run->times, 1, 0)->counters;
+  const ftl_sm_counters *sm = &run->times->storing;
   ftl_traffic_set_store_cost(run->traffic, sm->global_store_bytes / FTL_SECTOR_BYTES, sm->global_store_sectors,
                              sm->global_store_masks);
 }

@@ -88,8 +88,8 @@ static void note_end(ftl_sm *sm, const ftl_lone_ctas *ctas, const ftl_sm_finishe
   int32_t slot = finished->slot, round = 0;
   while (ctas->end[round * ctas->num_slots + slot] > 0) round++;
   ctas->end[round * ctas->num_slots + slot] = finished->time;
-  if (round + 1 < ctas->num_rounds)
-    ftl_sm_launch(sm, slot, ctas->cta[(round + 1) * ctas->num_slots + slot], finished->time + refill_cycles);
+  int64_t next = round + 1 < ctas->num_rounds ? ctas->cta[(round + 1) * ctas->num_slots + slot] : FTL_NO_CTA;
+  if (next != FTL_NO_CTA) ftl_sm_launch(sm, slot, next, finished->time + refill_cycles);
 }
 
 static int64_t shortest_latency(const lone_memory *memory) {

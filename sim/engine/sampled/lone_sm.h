@@ -18,8 +18,11 @@ typedef struct ftl_lone_latency {
 // or those that a refresh of DRAM holds up. What is late by more queues for bandwidth, all lines alike.
 ftl_lone_latency ftl_lone_latency_of(const ftl_arch *arch, int64_t sm_khz, int64_t latency_cycles);
 
+enum { FTL_NO_CTA = -1 };
+
 // What each slot runs: CTA cta[r * num_slots + slot] in round r, the first from cycle start[slot] on and each of the
-// others as soon as a slot is filled again behind the one before. end[] is when each ended.
+// others as soon as a slot is filled again behind the one before. Of the last round slots may have FTL_NO_CTA. end[] is
+// when each ended.
 typedef struct ftl_lone_ctas {
   int32_t num_slots, num_rounds;
   const int64_t *cta, *start;

@@ -124,6 +124,11 @@ static int64_t scaled(int64_t x, int64_t part, int64_t whole) {
   return whole > 0 ? (int64_t)((__extension__(__int128) x) * part / whole) : 0;
 }
 
+// Whether SMs hold nearer to all CTAs that fit than to one, while they have any.
+static bool are_sms_full(const ftl_step_times *times, const ftl_gpu_steps *steps) {
+  return 2 * steps->cta_cycles >= (1 + times->most_ctas) * steps->sm_active_cycles;
+}
+
 // What timing decides per instruction (stalls, L1 hits) is taken from the SM run whose latency is nearest below the
 // mean, of one CTA or of all that fit by which is nearer to those that an SM holds while it has any; where these lose
 // an eighth of their time (a guess) or more by following each other, as where they drive each other's code out, from
@@ -131,10 +136,15 @@ static int64_t scaled(int64_t x, int64_t part, int64_t whole) {
 static const ftl_sm_counters *typical_counters(ftl_step_times *times, const ftl_gpu_steps *steps) {
   const ftl_traffic_counts *counts = &steps->counts;
   int64_t mean = counts->num_loads > 0 ? counts->load_latency_cycles / counts->num_loads : 0;
-  int32_t i = 0, row = 2 * steps->cta_cycles >= (1 + times->most_ctas) * steps->sm_active_cycles;
+  int32_t i = 0, row = are_sms_full(times, steps);
   if (row == 1 && 8 * times->succession > times->whole_cta[1][0]) return &times->succeeding;
   while (i + 1 < FTL_NUM_STEP_LATENCIES && times->latency_cycles[i + 1] <= mean) i++;
   return &ftl_step_times_point(times, row, i)->counters;
+}
+
+// Those of the SM that says which parts of sectors merge.
+static const ftl_sm_counters *storing_counters(ftl_step_times *times, const ftl_gpu_steps *steps) {
+  return are_sms_full(times, steps) && times->store_as_launched ? &times->storing : typical_counters(times, steps);
 }
 
 // Stall cycles in the proportions of the SM run, so that they sum to the residence of all warps.
@@ -166,7 +176,7 @@ static int32_t lasting_warps(const ftl_warp_program *program) {
 }
 
 static void fill_sm(const ftl_launch *launch, const ftl_static_work *work, const ftl_gpu_steps *steps,
-                    const ftl_sm_counters *typical, ftl_sm_counters *sm) {
+                    const ftl_sm_counters *typical, const ftl_sm_counters *storing, ftl_sm_counters *sm) {
   sm->warp_insts = work->warp_insts;
   sm->tensor_insts = work->tensor_insts;
   sm->tensor_busy_cycles = work->tensor_busy_cycles;
@@ -183,8 +193,8 @@ static void fill_sm(const ftl_launch *launch, const ftl_static_work *work, const
   sm->l1_store_sectors = scaled(typical->l1_store_sectors, work->warp_insts, insts);
   sm->l1_store_hit_sectors = scaled(typical->l1_store_hit_sectors, work->warp_insts, insts);
   sm->local_sectors = scaled(typical->local_sectors, work->warp_insts, insts);
-  sm->global_store_bytes = scaled(typical->global_store_bytes, work->warp_insts, insts);
-  sm->global_store_sectors = scaled(typical->global_store_sectors, work->warp_insts, insts);
+  sm->global_store_bytes = scaled(storing->global_store_bytes, work->warp_insts, storing->warp_insts);
+  sm->global_store_sectors = scaled(storing->global_store_sectors, work->warp_insts, storing->warp_insts);
   fill_stalls(typical, sm);
 }
 
@@ -293,15 +303,23 @@ static double local_risk_pct(const ftl_sm_counters *sm) {
   return 50.0 * waiting * (double)sm->local_sectors / sectors;
 }
 
-// Spills never come from DRAM here. Where the slots of all threads that are there at a time fit in half of L2, DRAM
-// sees at most those slots; where not, it may see all that L1 lets through.
+static int64_t bytes_of_tensors(const ftl_tile_program *tile) {
+  int64_t bytes = 0;
+  for (int32_t i = 0; i < tile->num_tensors; i++) bytes += tile->tensors[i].size_bytes;
+  return bytes;
+}
+
+// Spills never come from DRAM here. Nor do they in `full` where half of L2, each side for itself, holds the slots of
+// all threads that are there at a time and the tensors. Where it holds those slots DRAM sees at most them; where not,
+// it may see all that L1 lets through. `full` has that on top of what is predicted here.
 static double spill_risk_pct(const ftl_launch *launch, const ftl_memory_counters *memory) {
-  int64_t bytes = memory->dram_read_bytes + memory->dram_write_bytes,
-          spilled = FTL_SECTOR_BYTES * memory->local_sectors;
+  double bytes = (double)(memory->dram_read_bytes + memory->dram_write_bytes);
+  int64_t spilled = FTL_SECTOR_BYTES * memory->local_sectors, l2_bytes = launch->arch->l2_size_bytes;
   int64_t ctas = ftl_smaller(ftl_launch_num_ctas(launch), launch->arch->chip_num_sms * launch->occupancy.ctas_per_sm);
   int64_t slots = ctas * launch->warps->num_warps * 32 * launch->warps->spill_registers * 4;
-  if (2 * slots <= launch->arch->l2_size_bytes && slots < spilled) spilled = slots;
-  return bytes > 0 ? 100.0 * (double)spilled / (double)bytes : 0;
+  if (2 * launch->arch->l2_num_sides * (slots + bytes_of_tensors(launch->tile)) <= l2_bytes) return 0;
+  if (2 * slots <= l2_bytes && slots < spilled) spilled = slots;
+  return spilled > 0 ? 100.0 * (double)spilled / (bytes + (double)spilled) : 0;
 }
 
 // The start and the end of a launch, where nothing is periodic, count by two DRAM latencies: much in a short one.
@@ -431,7 +449,7 @@ static ftl_status run_steps(const ftl_launch *launch, const ftl_segments *segmen
     hold_to_limits(launch, work, &traffic, &steps);
     out->cycles = steps.end_cycle;
     out->full_sm_cycles = full_sm_cycles(segments, times, &steps);
-    fill_sm(launch, work, &steps, typical_counters(times, &steps), &out->sm);
+    fill_sm(launch, work, &steps, typical_counters(times, &steps), storing_counters(times, &steps), &out->sm);
     fill_memory(launch, &traffic, &steps, segments->has_direct, out);
     out->error_bound_cycles_pct = cycles_bound_pct(launch, segments, times, &steps) + group_risk_pct(plan) +
                                   local_risk_pct(typical_counters(times, &steps));

@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/integer.h"
 #include "engine/sampled/l1_tiles.h"
 #include "engine/sampled/lone_sm.h"
 #include "engine/sampled/loop_marks.h"
 #include "engine/sampled/measured_ctas.h"
 #include "engine/totals.h"
+#include "machine/cta/cta_scheduler.h"
 
 enum {
   NUM_PHASES = 4,  // runs of CTAs that share an SM, each from another beginning
@@ -376,4 +378,29 @@ ftl_status ftl_step_measurement_take_succession(ftl_step_measurement *m, int64_t
   if (status == FTL_OK)
     *extra = mean_time_between(ends, num_ctas, NUM_ROUNDS) - arch.launch_cta_start_cycles * FTL_STEP_UNIT - whole;
   return status;
+}
+
+// CTAs that the launch has for the SM with most.
+static int32_t num_ctas_of_sm(const ftl_launch *launch, int32_t most) {
+  int64_t num_sms = ftl_cta_num_resident(launch->arch, 1, launch->tile->cluster_ctas);
+  return (int32_t)ftl_smaller(ftl_divide_up(ftl_launch_num_ctas(launch), num_sms), most);
+}
+
+ftl_status ftl_step_measurement_take_launch(ftl_step_measurement *m, int64_t latency_cycles, ftl_sm_counters *counters,
+                                            ftl_error *error) {
+  enum { MOST_ROUNDS = 3 };
+  const ftl_arch *arch = m->launch->arch;
+  int64_t ctas[MOST_ROUNDS * FTL_MARKED_CTAS], ends[MOST_ROUNDS * FTL_MARKED_CTAS], starts[FTL_MARKED_CTAS];
+  int32_t num_slots = ftl_launch_most_ctas_per_sm(m->launch);
+  int32_t count = num_ctas_of_sm(m->launch, MOST_ROUNDS * num_slots);
+  int32_t num_rounds = (count + num_slots - 1) / num_slots;
+  int64_t fill_cycles = arch->launch_cta_interval_cycles * arch->chip_num_sms / arch->chip_num_gpcs;
+  ftl_measured_ctas_sharing(m->launch, m->segments, m->representative, num_slots, ctas);
+  for (int32_t i = num_slots; i < num_rounds * num_slots; i++) ctas[i] = i < count ? ctas[i - num_slots] : FTL_NO_CTA;
+  for (int32_t i = 0; i < num_slots; i++) starts[i] = i * fill_cycles;
+  ftl_arch of_run = arch_for(m, num_slots);
+  ftl_sm_config config = config_for(m, &of_run, false);
+  ftl_lone_ctas run = {.num_slots = num_slots, .num_rounds = num_rounds, .cta = ctas, .start = starts, .end = ends};
+  return ftl_lone_sm_run(&config, m->sm_khz, ftl_lone_latency_of(arch, m->sm_khz, latency_cycles), &run, hear_nothing,
+                         NULL, counters, error);
 }

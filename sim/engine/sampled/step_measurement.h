@@ -39,5 +39,9 @@ FTL_MUST_USE ftl_status ftl_step_measurement_take_cold(ftl_step_measurement *m, 
 FTL_MUST_USE ftl_status ftl_step_measurement_take_succession(ftl_step_measurement *m, int64_t latency_cycles,
                                                              const ftl_step_point *shared, int64_t *extra,
                                                              ftl_sm_counters *counters, ftl_error *error);
+// The counters of an SM whose CTAs begin as those of the launch do: of the first wave as fast as its GPC starts them,
+// with code and data to fetch, and each of two more waves, as far as there are so many, as one ends.
+FTL_MUST_USE ftl_status ftl_step_measurement_take_launch(ftl_step_measurement *m, int64_t latency_cycles,
+                                                         ftl_sm_counters *counters, ftl_error *error);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/sectors.h"
 #include "engine/sampled/latency_pool.h"
 #include "engine/work.h"
 
@@ -74,6 +75,24 @@ static void take_succession(const ftl_segments *segments, ftl_step_times *times)
   if (ftl_step_measurement_take_succession(times->measurement, times->latency_cycles[HIT], shared, &times->succession,
                                            &times->succeeding, &times->failure) != FTL_OK)
     times->succession = 0;
+}
+
+// A sixteenth of its sectors and more are sent in parts.
+static bool stores_parts(const ftl_sm_counters *sm) {
+  return sm->global_store_sectors * FTL_SECTOR_BYTES > sm->global_store_bytes + sm->global_store_bytes / 16;
+}
+
+// Which parts of sectors merge hangs on how an SM's CTAs come to their stores. Those that repeat a loop have drifted
+// apart by then; others come as they began, in the first wave all at once.
+static void take_stores(const ftl_segments *segments, ftl_step_times *times) {
+  const ftl_step_point *alone = &times->points[0][HIT], *shared = &times->points[1][HIT];
+  times->storing = shared->counters;
+  if (times->failure.status != FTL_OK || times->most_ctas < 2 || has_succession(segments, times)) return;
+  if (!stores_parts(&alone->counters) && !stores_parts(&shared->counters)) return;
+  times->store_as_launched = true;
+  if (ftl_step_measurement_take_launch(times->measurement, times->latency_cycles[DRAM], &times->storing,
+                                       &times->failure) != FTL_OK)
+    times->storing = (ftl_sm_counters){0};
 }
 
 // No loop is shorter than at the latency before.
@@ -152,6 +171,7 @@ ftl_status ftl_step_times_init(ftl_step_times *out, const ftl_launch *launch, co
   take(out, DRAM);
   take_cold(out);  // before loops' times are pooled: these compare with what was measured
   take_succession(segments, out);
+  take_stores(segments, out);
   if (out->failure.status == FTL_OK) pool_unloaded(out, segments);
   fill_whole_cta(out);
   return ftl_step_times_status(out, error);
@@ -204,15 +224,21 @@ bool ftl_step_times_show_latency(ftl_step_times *times, int32_t loop) {
   return !ftl_latency_is_unseen(lone_point(times, loop, HIT), lone_point(times, loop, DRAM));
 }
 
-// Of straight code: whether a loop behind it, which ran once, has its time; of a loop: whether it never ran.
-static bool has_no_time(const ftl_step_times *times, int32_t segment) {
-  return times->points[0][HIT].time[segment] == 0 && times->points[1][HIT].time[segment] == 0;
+double ftl_step_times_waits(const ftl_step_times *times, int32_t segment) {
+  const ftl_step_point *lone = times->points[0];
+  double longer_cycles = (double)(lone[DRAM].time[segment] - lone[HIT].time[segment]) / FTL_STEP_UNIT;
+  double waits = longer_cycles / (double)(times->latency_cycles[DRAM] - times->latency_cycles[HIT]);
+  return waits > 1 ? waits : 1;
+}
+
+bool ftl_step_times_has(const ftl_step_times *times, int32_t segment) {
+  return times->points[0][HIT].time[segment] > 0 || times->points[1][HIT].time[segment] > 0;
 }
 
 int64_t ftl_step_times_least_before(const ftl_step_times *times, int32_t segment) {
   int64_t least = 0;
-  if (has_no_time(times, segment)) return 0;
-  for (int32_t s = segment - 1; s >= 0 && has_no_time(times, s); s--)
+  if (!ftl_step_times_has(times, segment)) return 0;
+  for (int32_t s = segment - 1; s >= 0 && !ftl_step_times_has(times, s); s--)
     if (s % 2 == 0) least += times->least[s];
   return least;
 }

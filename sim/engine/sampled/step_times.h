@@ -24,6 +24,9 @@ typedef struct ftl_step_times {
   int32_t first_timed;
   int64_t succession;
   ftl_sm_counters succeeding;
+  // Of the SM that says which parts of sectors merge; of one whose CTAs begin as the launch has them?
+  ftl_sm_counters storing;
+  bool store_as_launched;
   int64_t scatter[FTL_MAX_SEGMENTS];    // of a loop's time, by the run that it was measured in (latency_pool.h)
   int64_t least[FTL_MAX_SEGMENTS];      // that one CTA takes of an SM's issue slots or tensor pipes
   int64_t times_run[FTL_MAX_SEGMENTS];  // by the CTA that stands for all
@@ -48,6 +51,12 @@ const ftl_step_point *ftl_step_times_point(ftl_step_times *times, int32_t row, i
 int64_t ftl_step_times_get(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles);
 // The same in a tile after a persistent CTA's first.
 int64_t ftl_step_times_get_later(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles);
+// How often a lone CTA waits for memory in a segment, one wait behind the other: by how much longer that takes with
+// data from DRAM than from L2. 1 at least.
+double ftl_step_times_waits(const ftl_step_times *times, int32_t segment);
+// Whether a segment has a time of its own: not straight code where the loop behind it ran once and has its time, nor a
+// loop that never ran.
+bool ftl_step_times_has(const ftl_step_times *times, int32_t segment);
 // What one CTA takes of an SM's issue slots or tensor pipes by the code before `segment` whose time it has; 1/16 cycle.
 int64_t ftl_step_times_least_before(const ftl_step_times *times, int32_t segment);
 

@@ -21,7 +21,7 @@ static int32_t second_pass_hits(int32_t num_slots, int32_t num_tiles) {
     for (int32_t i = 0; i < num_tiles; i++)
       for (int32_t slot = 0; slot < num_slots; slot++) {
         ftl_tile_place place = tile((int64_t)slot * 64 + i);
-        bool hit = ftl_l1_tiles_load(&l1, 0, slot, &place, TILE_BYTES) == TILE_BYTES;
+        bool hit = ftl_l1_tiles_load(&l1, 0, slot, &place, TILE_BYTES, 0) == TILE_BYTES;
         cr_assert(pass == 1 || !hit, "a tile that was never loaded");
         hits += hit;
       }
@@ -45,9 +45,9 @@ Test(unit_engine_l1_tiles, another_sm_has_its_own) {
   ftl_l1_tiles l1;
   ftl_tile_place place = tile(0);
   cr_assert(ftl_l1_tiles_try_init(&l1, CAPACITY_BYTES, PROTECTED_BYTES, 2, 2));
-  cr_expect_eq(ftl_l1_tiles_load(&l1, 0, 0, &place, TILE_BYTES), 0);
-  cr_expect_eq(ftl_l1_tiles_load(&l1, 1, 1, &place, TILE_BYTES), 0);
-  cr_expect_eq(ftl_l1_tiles_load(&l1, 1, 1, &place, TILE_BYTES), TILE_BYTES);
+  cr_expect_eq(ftl_l1_tiles_load(&l1, 0, 0, &place, TILE_BYTES, 0), 0);
+  cr_expect_eq(ftl_l1_tiles_load(&l1, 1, 1, &place, TILE_BYTES, 0), 0);
+  cr_expect_eq(ftl_l1_tiles_load(&l1, 1, 1, &place, TILE_BYTES, 0), TILE_BYTES);
   ftl_l1_tiles_fini(&l1);
 }
 
@@ -58,19 +58,19 @@ Test(unit_engine_l1_tiles, of_a_tile_what_was_loaded_is_there) {
   ftl_tile_place place = tile(2);
   cr_assert(ftl_l1_tiles_try_init(&l1, CAPACITY_BYTES, PROTECTED_BYTES, 1, 1));
   place.row_bytes = 1000;
-  cr_expect_eq(ftl_l1_tiles_load(&l1, 0, 0, &place, TILE_BYTES), 0);
+  cr_expect_eq(ftl_l1_tiles_load(&l1, 0, 0, &place, TILE_BYTES, 0), 0);
   place.row_bytes = 1500;
-  cr_expect_eq(ftl_l1_tiles_load(&l1, 0, 0, &place, TILE_BYTES), 1024);
+  cr_expect_eq(ftl_l1_tiles_load(&l1, 0, 0, &place, TILE_BYTES, 0), 1024);
   place.row_bytes = 500;
-  cr_expect_eq(ftl_l1_tiles_load(&l1, 0, 0, &place, TILE_BYTES), 500);
+  cr_expect_eq(ftl_l1_tiles_load(&l1, 0, 0, &place, TILE_BYTES, 0), 500);
   place.row_bytes = 1500;
-  cr_expect_eq(ftl_l1_tiles_load(&l1, 0, 0, &place, TILE_BYTES), 1500);
+  cr_expect_eq(ftl_l1_tiles_load(&l1, 0, 0, &place, TILE_BYTES, 0), 1500);
   ftl_l1_tiles_fini(&l1);
 }
 
 static bool load(ftl_l1_tiles *l1, int64_t number) {
   ftl_tile_place place = tile(number);
-  return ftl_l1_tiles_load(l1, 0, 0, &place, TILE_BYTES) == TILE_BYTES;
+  return ftl_l1_tiles_load(l1, 0, 0, &place, TILE_BYTES, 0) == TILE_BYTES;
 }
 
 // Tile 0 is loaded again and outlives 100 others; tile 1, loaded once, has the 15 that are left, and the 15th after it
@@ -122,19 +122,53 @@ Test(unit_engine_l1_tiles, tiles_that_are_absent_are_loaded_together_as_one_by_o
   for (int i = 0; i < 2; i++) {
     cr_assert(ftl_l1_tiles_try_init(&l1[i], CAPACITY_BYTES + 25 * TILE_BYTES, PROTECTED_BYTES, 1, 1));
     ftl_tile_place place = tile(3 * 25);
-    cr_assert_eq(ftl_l1_tiles_load(&l1[i], 0, 0, &place, TILE_BYTES), 0);
+    cr_assert_eq(ftl_l1_tiles_load(&l1[i], 0, 0, &place, TILE_BYTES, 0), 0);
   }
   ftl_tile_place first = tile(0);
   cr_expect_eq(ftl_l1_tiles_load_absent(&l1[0], 0, 0, &first, TILE_BYTES, 3 * TILE_BYTES, 40), 25);
   for (int64_t i = 0; i < 25; i++) {
     ftl_tile_place place = tile(3 * i);
-    cr_expect_eq(ftl_l1_tiles_load(&l1[1], 0, 0, &place, TILE_BYTES), 0);
+    cr_expect_eq(ftl_l1_tiles_load(&l1[1], 0, 0, &place, TILE_BYTES, 0), 0);
   }
   for (int64_t i = 25; i > 5; i--) {
     ftl_tile_place place = tile(3 * i);
-    int32_t held = ftl_l1_tiles_load(&l1[1], 0, 0, &place, TILE_BYTES);
-    cr_expect_eq(ftl_l1_tiles_load(&l1[0], 0, 0, &place, TILE_BYTES), held, "tile %d", (int)i);
+    int32_t held = ftl_l1_tiles_load(&l1[1], 0, 0, &place, TILE_BYTES, 0);
+    cr_expect_eq(ftl_l1_tiles_load(&l1[0], 0, 0, &place, TILE_BYTES, 0), held, "tile %d", (int)i);
     cr_expect_eq(held, TILE_BYTES, "tile %d", (int)i);
   }
   for (int i = 0; i < 2; i++) ftl_l1_tiles_fini(&l1[i]);
+}
+
+// A row of four tiles is asked for, of a CTA of slot 0, and as much as L1 has is loaded by another before it comes.
+// Gives which of its tiles are there for the next pass, a bit each.
+static int32_t there_after(double first, double last) {
+  ftl_l1_tiles l1;
+  int32_t there = 0;
+  cr_assert(ftl_l1_tiles_try_init(&l1, CAPACITY_BYTES, 0, 1, 2));
+  for (int32_t pass = 0; pass < 2; pass++) {
+    for (int32_t i = 0; i < 4; i++) {
+      ftl_tile_place place = tile(i);
+      bool hit = ftl_l1_tiles_load(&l1, 0, 0, &place, TILE_BYTES, 256 * i / 4) == TILE_BYTES;
+      there |= (pass == 1 && hit) << i;
+    }
+    for (int32_t i = 0; pass == 0 && i < 16; i++) {
+      ftl_tile_place place = tile(100 + i);
+      cr_assert_eq(ftl_l1_tiles_load(&l1, 0, 1, &place, TILE_BYTES, 0), 0);
+    }
+    ftl_l1_tiles_come(&l1, 0, 0, first, last);
+  }
+  ftl_l1_tiles_fini(&l1);
+  return there;
+}
+
+Test(unit_engine_l1_tiles, a_tile_is_there_from_when_it_comes) {
+  cr_expect_eq(there_after(0, 0), 0, "it came at once, and 16 tiles after it");
+  cr_expect_eq(there_after(1, 1), 15, "it came last");
+}
+
+// With the first tile came half of the 16 others, and 2 more with each that follows: behind it come 8, 6, 4 and 2, and
+// the row's later ones. L1 has 16.
+Test(unit_engine_l1_tiles, the_last_part_of_a_row_may_come_last) {
+  cr_expect_eq(there_after(0.5, 1), 15);
+  cr_expect_eq(there_after(0, 1), 14, "16 others behind the first tile");
 }

@@ -75,3 +75,20 @@ Test(unit_engine_sampled_spills, their_hits_in_l1_are_not_those_of_tiles) {
                   spilling[i].arch);
   }
 }
+
+// Of spills `full` may have in DRAM what is not predicted there: at most all of its bytes. Where half of L2 holds the
+// slots of all threads it has none.
+Test(unit_engine_sampled_spills, their_bound_of_hbm_bytes_is_a_share_of_full) {
+  spilling_case held = {"h200", "glu m=1024 n=136 k=32 block_m=128 block_n=128 num_stages=1 code=plain"};
+  spilling_case gone = {"rtx3090",
+                        "batch=2 heads=32 head_dim=96 kv_heads=1 seqlen_q=1 seqlen_kv=777 block_m=256 code=plain"};
+  ftl_prediction held_here = predict(&held, "sampled");
+  cr_assert_gt(held_here.metrics.value[FTL_METRIC_local_sectors], 100000);
+  cr_expect_leq(held_here.error_bound_hbm_bytes_pct, 2, "%.1f", held_here.error_bound_hbm_bytes_pct);
+  ftl_prediction sampled = predict(&gone, "sampled"), full = predict(&gone, "full");
+  double apart_pct = difference_pct(&sampled, &full, FTL_METRIC_dram_read);
+  cr_expect_geq(apart_pct, 20, "%.1f %% apart: nothing left for the bound to say", apart_pct);
+  cr_expect_leq(apart_pct, sampled.error_bound_hbm_bytes_pct, "%.1f %% apart, the bound is %.1f", apart_pct,
+                sampled.error_bound_hbm_bytes_pct);
+  cr_expect_leq(sampled.error_bound_hbm_bytes_pct, 101, "%.1f", sampled.error_bound_hbm_bytes_pct);
+}

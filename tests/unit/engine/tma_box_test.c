@@ -24,3 +24,23 @@ Test(unit_engine_tma_box, a_box_is_asked_for_over_its_whole_width) {
   }
   ftl_arch_destroy(arch);
 }
+
+// A of a product with K 32 has rows of 64 bytes one behind the other, and boxes 128 bytes wide: a CTA loads 128 rows of
+// 2 sectors, 2 more behind the last in `full`, and B, 32 rows of 4, and stores 128 rows of 4 in halves that do not
+// merge.
+Test(unit_engine_tma_box, rows_nearer_than_a_box_is_wide_are_read_once) {
+  ftl_arch *arch = shipped_arch("h200");
+  arch->l2_coalescer_merges = 1;
+  double sectors[2];
+  for (int i = 0; i < 2; i++) {
+    char text[256];
+    snprintf(text, sizeof text,
+             "matmul_tiled m=128 n=64 k=32 block_m=128 block_n=64 num_warps=4 mma=wgmma clock_mhz=1500 detail=%s",
+             i == 0 ? "full" : "sampled");
+    sectors[i] =
+        prediction_of(arch, text, &(ftl_predict_options){.num_threads = 1}).metrics.value[FTL_METRIC_l2_sectors];
+  }
+  cr_expect_eq(sectors[0], 128 * 2 + 2 + 32 * 4 + 2 * 128 * 4, "%.0f", sectors[0]);
+  cr_expect_eq(sectors[1], 128 * 2 + 32 * 4 + 2 * 128 * 4, "%.0f", sectors[1]);
+  ftl_arch_destroy(arch);
+}
