@@ -253,58 +253,60 @@ Test(unit_lower_softmax_form, iterators_made_anew_take_integers_ahead_of_copies)
   cr_expect_eq(with.insts[FTL_OP_UNIFORM] - without.insts[FTL_OP_UNIFORM], 9 + 11 + 1 + 11 + 1);
   cr_expect_eq(with.insts[FTL_OP_IMAD] - without.insts[FTL_OP_IMAD], 14 + 16 + 2 + 16 + 2);
   ftl_warp_program_destroy(bare);
+  programs_fini(&p);
+}
 
 #define UNROLLED                                                                                       \
   "heads=32 seqlen=4096 head_dim=64 block_m=128 num_warps=4 schedule=interleaved mask_steps=unrolled " \
   "mma=mma copy=cp_async causal=true "
 
-  // The limits of a lane's 4 rows are a sum and a minimum each, on either side of a window. Of steps that differ in
-  // nothing else those of buffered code that come later have the first one's; other code finds them in each.
-  Test(unit_lower_softmax_form, the_first_step_that_masks_finds_the_limits_of_rows_for_the_others) {
-    const struct {
-      const char *parameters;
-      int64_t limits;
-    } cases[] = {{UNROLLED "block_n=64 code=buffered", 4},
-                 {UNROLLED "block_n=64 code=buffered window=512", 2 * 4},
-                 {UNROLLED "block_n=64 code=lean", 0}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-      programs p = lowered("h200", cases[i].parameters);
-      counts first = count_loop(p.warps, 0), second = count_loop(p.warps, 1);
-      cr_expect_eq(first.insts[FTL_OP_FMNMX] - second.insts[FTL_OP_FMNMX], cases[i].limits, "%s: %d",
-                   cases[i].parameters, (int)(first.insts[FTL_OP_FMNMX] - second.insts[FTL_OP_FMNMX]));
-      cr_expect_eq(first.insts[FTL_OP_ISETP], second.insts[FTL_OP_ISETP]);
-      programs_fini(&p);
-    }
-  }
-
-  // A loop of no steps would leave those behind it without limits: where a window's edges have a loop each, each finds
-  // its own.
-  Test(unit_lower_softmax_form, a_loop_that_masks_finds_the_limits_of_rows_for_no_other) {
-    programs p = lowered("h200",
-                         "heads=32 seqlen=4096 head_dim=64 block_m=128 block_n=64 num_warps=4 schedule=interleaved "
-                         "mask_steps=edges mma=mma copy=cp_async causal=true window=512 code=buffered");
-    cr_assert_eq(p.warps->num_loops, 3);
-    counts first = count_loop(p.warps, 0), last = count_loop(p.warps, 2);
-    cr_expect_eq(first.insts[FTL_OP_ISETP], last.insts[FTL_OP_ISETP]);
-    cr_expect_eq(first.insts[FTL_OP_FMNMX], last.insts[FTL_OP_FMNMX]);
+// The limits of a lane's 4 rows are a sum and a minimum each, on either side of a window. Of steps that differ in
+// nothing else those of buffered code that come later have the first one's; other code finds them in each.
+Test(unit_lower_softmax_form, the_first_step_that_masks_finds_the_limits_of_rows_for_the_others) {
+  const struct {
+    const char *parameters;
+    int64_t limits;
+  } cases[] = {{UNROLLED "block_n=64 code=buffered", 4},
+               {UNROLLED "block_n=64 code=buffered window=512", 2 * 4},
+               {UNROLLED "block_n=64 code=lean", 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    programs p = lowered("h200", cases[i].parameters);
+    counts first = count_loop(p.warps, 0), second = count_loop(p.warps, 1);
+    cr_expect_eq(first.insts[FTL_OP_FMNMX] - second.insts[FTL_OP_FMNMX], cases[i].limits, "%s: %d", cases[i].parameters,
+                 (int)(first.insts[FTL_OP_FMNMX] - second.insts[FTL_OP_FMNMX]));
+    cr_expect_eq(first.insts[FTL_OP_ISETP], second.insts[FTL_OP_ISETP]);
     programs_fini(&p);
   }
+}
 
-  static int32_t words_stored(const ftl_warp_program *p, int32_t loop_idx) {
-    int32_t words = 0;
-    for (int32_t i = p->loops[loop_idx].begin + 1; i < p->loops[loop_idx].end; i++)
-      if (p->insts[i].opcode == FTL_OP_STL) words += p->accesses[p->insts[i].access].num_rows;
-    return words;
-  }
+// A loop of no steps would leave those behind it without limits: where a window's edges have a loop each, each finds
+// its own.
+Test(unit_lower_softmax_form, a_loop_that_masks_finds_the_limits_of_rows_for_no_other) {
+  programs p = lowered("h200",
+                       "heads=32 seqlen=4096 head_dim=64 block_m=128 block_n=64 num_warps=4 schedule=interleaved "
+                       "mask_steps=edges mma=mma copy=cp_async causal=true window=512 code=buffered");
+  cr_assert_eq(p.warps->num_loops, 3);
+  counts first = count_loop(p.warps, 0), last = count_loop(p.warps, 2);
+  cr_expect_eq(first.insts[FTL_OP_ISETP], last.insts[FTL_OP_ISETP]);
+  cr_expect_eq(first.insts[FTL_OP_FMNMX], last.insts[FTL_OP_FMNMX]);
+  programs_fini(&p);
+}
 
-  // A step that runs once is no loop to the compiler: what is stored in it costs an eighth of what is in the loop.
-  Test(unit_lower_softmax_form, the_loop_stores_less_than_half_of_a_step_that_runs_once_before_it) {
-    programs p = lowered("h200",
-                         "heads=36 seqlen=2336 head_dim=64 block_m=128 block_n=128 num_warps=4 schedule=interleaved "
-                         "mask_steps=unrolled mma=mma copy=cp_async causal=true code=buffered");
-    cr_assert_eq(p.warps->num_loops, 3);
-    int32_t once = words_stored(p.warps, 0), repeated = words_stored(p.warps, 2);
-    cr_expect_gt(repeated, 0);
-    cr_expect_leq(2 * repeated, once, "%d, %d", repeated, once);
-    programs_fini(&p);
-  }
+static int32_t words_stored(const ftl_warp_program *p, int32_t loop_idx) {
+  int32_t words = 0;
+  for (int32_t i = p->loops[loop_idx].begin + 1; i < p->loops[loop_idx].end; i++)
+    if (p->insts[i].opcode == FTL_OP_STL) words += p->accesses[p->insts[i].access].num_rows;
+  return words;
+}
+
+// A step that runs once is no loop to the compiler: what is stored in it costs an eighth of what is in the loop.
+Test(unit_lower_softmax_form, the_loop_stores_less_than_half_of_a_step_that_runs_once_before_it) {
+  programs p = lowered("h200",
+                       "heads=36 seqlen=2336 head_dim=64 block_m=128 block_n=128 num_warps=4 schedule=interleaved "
+                       "mask_steps=unrolled mma=mma copy=cp_async causal=true code=buffered");
+  cr_assert_eq(p.warps->num_loops, 3);
+  int32_t once = words_stored(p.warps, 0), repeated = words_stored(p.warps, 2);
+  cr_expect_gt(repeated, 0);
+  cr_expect_leq(2 * repeated, once, "%d, %d", repeated, once);
+  programs_fini(&p);
+}
