@@ -53,6 +53,11 @@ static void add_number(list *l, ftl_param param, int64_t value) {
   add(l, param, text);
 }
 
+// CUTLASS's attention has warps by a rule of its own: no step from another kernel leads to it.
+static bool is_a_step(ftl_param param, const char *name) {
+  return param != FTL_PARAM_schedule || strcmp(name, "back_to_back") != 0;
+}
+
 // Those that the workload knows.
 static void add_other_names(list *l, ftl_param param, const ftl_spec *resolved) {
   char all[FTL_PARAM_TEXT_BYTES], current[32];
@@ -62,7 +67,7 @@ static void add_other_names(list *l, ftl_param param, const ftl_spec *resolved) 
     char name[32];
     size_t size = strcspn(allowed, "|");
     snprintf(name, sizeof name, "%.*s", (int)size, allowed);
-    if (strcmp(name, own) != 0) add(l, param, name);
+    if (strcmp(name, own) != 0 && is_a_step(param, name)) add(l, param, name);
     allowed = allowed[size] == '|' ? allowed + size + 1 : NULL;
   }
 }

@@ -119,6 +119,7 @@ static rig *create_rig(void) {
   r->observe = false;
   r->program.roles[0].num_tokens = NUM_TOKENS;
   r->program.product.mma_interval_cycles = (int32_t)arch->tensor_mma_fp32_interval_cycles;
+  r->program.product.mma_dispatch_cycles = (int32_t)arch->tensor_mma_dispatch_cycles;
   r->program.product.mma_latency_cycles = (int32_t)arch->tensor_mma_latency_cycles;
   return r;
 }

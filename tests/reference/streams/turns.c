@@ -49,6 +49,7 @@ static rig *create_rig(int32_t num_warps) {
   r->arch = *arch;
   r->arch.sm_code_cache_bytes = 0;
   r->program.product.mma_interval_cycles = (int32_t)arch->tensor_mma_fp32_interval_cycles;
+  r->program.product.mma_dispatch_cycles = (int32_t)arch->tensor_mma_dispatch_cycles;
   r->program.product.mma_latency_cycles = (int32_t)arch->tensor_mma_latency_cycles;
   return r;
 }

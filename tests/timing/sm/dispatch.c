@@ -5,7 +5,7 @@
 // An MMA takes 6 cycles of dispatch, interval 2; others 1.
 static rig *create_with_products(int32_t num_warps) {
   rig *r = rig_create(num_warps);
-  r->arch.tensor_mma_dispatch_cycles = 6;
+  r->program.product.mma_dispatch_cycles = 6;
   r->program.product.mma_interval_cycles = 2;
   return r;
 }
@@ -49,7 +49,7 @@ Test(timing_sm_dispatch, the_latency_of_a_product_counts_from_its_operands) {
 // Without end, an MMA and 8 FFMA take 6 + 8 cycles, whoever issues them: two warps of one sub-core, 20 of each.
 Test(timing_sm_dispatch, the_rate_is_the_sum_of_what_they_take) {
   rig *r = rig_create(5);  // warps 0 and 4 share a sub-core
-  r->arch.tensor_mma_dispatch_cycles = 6;
+  r->program.product.mma_dispatch_cycles = 6;
   int32_t loop = rig_loop(r, 0, 0, 20);
   rig_add(r, FTL_OP_MMA, 0, -1);  // after LOOP: 1
   for (int i = 1; i <= 8; i++) rig_add(r, FTL_OP_FFMA, i, -1);

@@ -64,7 +64,7 @@ static rig *random_rig(uint32_t seed) {
   uint32_t state = seed * 2654435761u + 1;
   int32_t num_warps = (int32_t)(1 + draw(&state, 9));
   rig *r = rig_create(seed % 2 ? num_warps : 4 + num_warps / 5 * 4);  // whole warpgroups may multiply
-  r->arch.tensor_mma_dispatch_cycles = 1 + draw(&state, 8);
+  r->program.product.mma_dispatch_cycles = (int32_t)(1 + draw(&state, 8));
   r->arch.tensor_wgmma_dispatch_cycles = 1 + draw(&state, 3);
   r->arch.tensor_wgmma_window_cycles = 1 + draw(&state, 40);
   strcpy(r->arch.sm_scheduler, policies[draw(&state, 5)]);

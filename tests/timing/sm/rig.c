@@ -23,7 +23,7 @@ ftl_arch rig_arch(void) {
   a.tensor_wgmma_tail_cycles = 12, a.tensor_wgmma_queue_depth = 4;
   a.tensor_wgmma_copy_bytes_per_cycle = 128, a.tensor_wgmma_wavefront_cycles = 1;
   a.tensor_wgmma_window_cycles = 1;
-  a.tensor_mma_dispatch_cycles = a.tensor_wgmma_dispatch_cycles = 1;
+  a.tensor_wgmma_dispatch_cycles = 1;
   a.shared_bytes_per_cycle = 128, a.shared_unit_bytes = 1024, a.shared_reserved_bytes_per_cta = 0;
   a.shared_load_latency_cycles = 24, a.shared_ldmatrix_latency_cycles = 28;
   a.shared_shuffle_latency_cycles = 22, a.shared_shuffle_interval_cycles = 2;
@@ -78,6 +78,7 @@ rig *rig_create(int32_t num_warps) {
   r->program.product = (ftl_product){.operand_columns = 16,
                                      .mma_num_insts = 1,
                                      .mma_interval_cycles = 8,
+                                     .mma_dispatch_cycles = 1,
                                      .mma_latency_cycles = 30,
                                      .wgmma_fma_per_cycle = 2048};
   rig_role(r, num_warps);
