@@ -9,6 +9,9 @@
 // ThreadK, WarpShape of the kernel: columns of a part of Q and K, and rows of one of V; rows and columns of a warp.
 enum { PART = 32, WARP_ROWS = 32, WARP_COLUMNS = 32 };
 
+// Queries and keys of its tiles since Ampere.
+enum { QUERIES = 64, NARROW_KEYS = 64, WIDE_KEYS = 128 };
+
 // The source makes an iterator of each of Q, K and V anew in every step, and a mainloop steps stages' addresses and
 // wraps them with each part. Source: SASS of PyTorch 2.11's fmha_cutlassF_f16_aligned_64x64_rf_sm80 and 64x128, beside
 // copies, fragments, products and waits: 112 instructions for Q and K, 55 for V; 14 to 20 for each part, of which a
@@ -18,6 +21,10 @@ enum { ITERATOR_INSTS = 56, MAINLOOP_INSTS = 10 };
 void ftl_flash2_set_back_to_back(ftl_spec *spec) {
   const int64_t *v = spec->value;
   if (v[FTL_PARAM_schedule] != FTL_SCHEDULE_BACK_TO_BACK) return;
+  // As the library chooses among its kernels: 64 queries, and 64 keys where O of a head fits them.
+  bool narrow = ftl_larger(v[FTL_PARAM_head_dim], ftl_spec_head_dim_v(spec)) <= NARROW_KEYS;
+  ftl_spec_set_default(spec, FTL_PARAM_block_m, QUERIES);
+  ftl_spec_set_default(spec, FTL_PARAM_block_n, narrow ? NARROW_KEYS : WIDE_KEYS);
   int64_t warps_m = v[FTL_PARAM_block_m] / WARP_ROWS, warps_n = v[FTL_PARAM_block_n] / WARP_COLUMNS;
   ftl_spec_set_default(spec, FTL_PARAM_num_stages, 1);
   if (warps_m * warps_n > 0) ftl_spec_set_default(spec, FTL_PARAM_num_warps, warps_m * warps_n);

@@ -66,6 +66,31 @@ Test(unit_workloads_flash2_fwd, products_back_to_back_lie_over_each_other) {
                32 * 128 * 2 + 2 * 32 * 128 * 2 + 32 * 12 * 4);
 }
 
+// What a user leaves open is as the library has it: keys enough for O of a head, and a warp for each 32 x 32.
+Test(unit_workloads_flash2_fwd, products_back_to_back_have_tiles_as_wide_as_heads) {
+  static const struct {
+    const char *heads;
+    int64_t block_m, block_n, num_warps;
+  } cases[] = {
+      {"head_dim=64", 64, 64, 4},
+      {"head_dim=72", 64, 128, 8},
+      {"head_dim=64 head_dim_v=128", 64, 128, 8},
+      {"head_dim=128 block_m=32 block_n=160", 32, 160, 5},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    ftl_error error = {0};
+    char params[160];
+    ftl_spec spec;
+    snprintf(params, sizeof params, "heads=1 seqlen=64 schedule=back_to_back %s", cases[i].heads);
+    cr_assert_eq(ftl_spec_init(&spec, "flash2_fwd", &error), FTL_OK);
+    cr_assert_eq(spec_set_words(&spec, params, &error), FTL_OK, "%s", error.message);
+    cr_assert_eq(ftl_spec_complete(&spec, &error), FTL_OK, "%s", error.message);
+    cr_expect_eq(spec.value[FTL_PARAM_block_m], cases[i].block_m, "%s", params);
+    cr_expect_eq(spec.value[FTL_PARAM_block_n], cases[i].block_n, "%s", params);
+    cr_expect_eq(spec.value[FTL_PARAM_num_warps], cases[i].num_warps, "%s", params);
+  }
+}
+
 // An output that Q's rows are too short for lies over all buffers, unless these are smaller or the next tile's come.
 Test(unit_workloads_flash2_fwd, an_output_wider_than_queries_has_a_buffer_of_its_own) {
   enum { Q = 64 * 64 * 2, STAGES = 2 * 32 * (64 + 128) * 2, O = 64 * 128 * 2 };
