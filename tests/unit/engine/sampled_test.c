@@ -1,5 +1,6 @@
 // `sampled` against `full`: the bounds that an answer states.
 #include <math.h>
+#include <string.h>
 
 #include "fixture.h"
 
@@ -61,7 +62,27 @@ static const pair_case cases[] = {
     {"h200", PAGED "splits=4 page_size=1 page_layout=scattered num_stages=3"},
     {"rtx4090", PAGED "splits=8 page_size=64 page_layout=shared_prefix prefix=290"},
 };
-enum { NUM_CASES = sizeof cases / sizeof *cases, MAY_MISS = NUM_CASES * 5 / 100 };  // 95 % must hold
+enum { NUM_CASES = sizeof cases / sizeof *cases };
+
+// Those of the cases whose HBM bytes lie outside the stated bound, and how far off they may be: the T4 writes 2.87 MB
+// where it writes 2.77 in `full`; under the mask `full` reads 7.0 MB of tensors that have 6.3. Why is not known yet.
+typedef struct known_miss {
+  const char *arch, *parameters;
+  double hbm_pct;
+} known_miss;
+
+static const known_miss known_misses[] = {
+    {"t4", D128 "block_m=64 block_n=32 num_warps=4 num_stages=1", 1.1},
+    {"h200", "flash3_fwd heads=16 seqlen=1024 head_dim=64 mask=strided mask_width=3 block_n=64", 10.3},
+};
+
+// 0: the case must hold.
+static double known_hbm_pct(const pair_case *c) {
+  for (size_t i = 0; i < sizeof known_misses / sizeof *known_misses; i++)
+    if (strcmp(c->arch, known_misses[i].arch) == 0 && strcmp(c->parameters, known_misses[i].parameters) == 0)
+      return known_misses[i].hbm_pct;
+  return 0;
+}
 
 static ftl_prediction predict_with(const pair_case *c, const char *detail, int64_t store_merge_lines) {
   char parameters[512];
@@ -87,13 +108,15 @@ static double hbm_difference_pct(const ftl_prediction *a, const ftl_prediction *
 }
 
 Test(unit_engine_sampled, cycles_and_hbm_bytes_lie_within_the_stated_bounds_of_full) {
-  int missed = 0;
   for (int i = 0; i < NUM_CASES; i++) {
     ftl_prediction sampled = predict(&cases[i], "sampled"), full = predict(&cases[i], "full");
     double cycles = difference_pct(&sampled, &full, FTL_METRIC_cycles);
     double bytes = hbm_difference_pct(&sampled, &full);
-    bool holds = cycles <= sampled.error_bound_cycles_pct && bytes <= sampled.error_bound_hbm_bytes_pct;
-    missed += !holds;
+    bool holds = bytes <= sampled.error_bound_hbm_bytes_pct;
+    double known_pct = known_hbm_pct(&cases[i]);
+    cr_expect_leq(cycles, sampled.error_bound_cycles_pct, "%s %s", cases[i].arch, cases[i].parameters);
+    cr_expect(known_pct > 0 ? !holds && bytes <= known_pct : holds, "%s %s: HBM bytes %.2f %% off, the bound is %.1f",
+              cases[i].arch, cases[i].parameters, bytes, sampled.error_bound_hbm_bytes_pct);
     // a bound that is always wide enough says nothing
     cr_expect_leq(sampled.error_bound_cycles_pct, 25, "%s %s", cases[i].arch, cases[i].parameters);
     cr_expect_leq(sampled.error_bound_hbm_bytes_pct, 15, "%s %s", cases[i].arch, cases[i].parameters);
@@ -101,7 +124,6 @@ Test(unit_engine_sampled, cycles_and_hbm_bytes_lie_within_the_stated_bounds_of_f
             cases[i].arch, cases[i].parameters, cycles, sampled.error_bound_cycles_pct, bytes,
             sampled.error_bound_hbm_bytes_pct);
   }
-  cr_assert_leq(missed, MAY_MISS, "%d of %d cases outside", missed, (int)NUM_CASES);
 }
 
 // The last of several parts of the keys may have one whole tile and one that ends inside it, where the others have four
