@@ -5,8 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
+// The longest line and its newline.
+enum { BUFFER_BYTES = FTL_LINE_MAX_BYTES + 1 };
+
 bool ftl_line_reader_init(ftl_line_reader *reader, int fd) {
-  *reader = (ftl_line_reader){.fd = fd, .buffer = malloc((size_t)FTL_LINE_MAX_BYTES + 1)};
+  *reader = (ftl_line_reader){.fd = fd, .buffer = malloc(BUFFER_BYTES)};
   return reader->buffer != NULL;
 }
 
@@ -19,7 +22,7 @@ static void make_room(ftl_line_reader *reader) {
     reader->end -= reader->begin;
     reader->begin = 0;
   }
-  if (reader->end == FTL_LINE_MAX_BYTES) {
+  if (reader->end == BUFFER_BYTES) {
     reader->skipping = true;
     reader->end = 0;
   }
@@ -56,7 +59,7 @@ ftl_line_kind ftl_line_reader_next(ftl_line_reader *reader, bool wait, char **li
     if (!wait && !has_input(reader)) return FTL_LINE_NOT_YET;
     make_room(reader);
     searched = reader->end;
-    ssize_t num_read = read(reader->fd, reader->buffer + reader->end, FTL_LINE_MAX_BYTES - reader->end);
+    ssize_t num_read = read(reader->fd, reader->buffer + reader->end, BUFFER_BYTES - reader->end);
     if (num_read < 0) return FTL_LINE_FAILED;
     reader->at_end = num_read == 0;
     reader->end += (size_t)num_read;
