@@ -344,15 +344,15 @@ static double fairness_risk_pct(const ftl_launch *launch, const ftl_segments *se
 // Of cycles, for walking in groups (tests/unit/engine/walk_plan_test.c).
 static double group_risk_pct(ftl_walk_plan plan) { return plan.group > 1 ? 2.0 : 0; }
 
-// What DRAM gives beyond each input once.
+// What DRAM gives beyond what the launch needs of each tensor that it loads, once.
 static double again_bytes(const ftl_launch *launch, const ftl_memory_counters *memory) {
+  const ftl_tile_program *tile = launch->tile;
+  bool is_loaded[FTL_TILE_MAX_TENSORS] = {false};
+  for (int32_t i = 0; i < tile->num_ops; i++)
+    if (ftl_tile_op_loads(tile->ops[i].kind)) is_loaded[tile->ops[i].ref.tensor] = true;
   double again = (double)memory->dram_read_bytes;
-  for (int32_t i = 0; i < launch->tile->num_tensors; i++) {
-    const ftl_tensor *tensor = &launch->tile->tensors[i];
-    if (tensor->use != FTL_TENSOR_OUTPUT)
-      again -= (double)(tensor->num_batches * tensor->num_heads * tensor->num_rows * tensor->num_columns *
-                        ftl_dtype_bytes(tensor->dtype));
-  }
+  for (int32_t i = 0; i < tile->num_tensors; i++)
+    if (is_loaded[i]) again -= (double)tile->tensors[i].needed_bytes;
   return fmax(again, 0);
 }
 
