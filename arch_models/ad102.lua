@@ -91,6 +91,7 @@ return die "ad102" {
   sfu = {
     interval_cycles = datasheet(8, rates .. ": 16 results a cycle and SM"),
     latency_cycles = guess(17, "measured on sm_86 (Huerta et al.)"),
+    kept_cycles = guess(0, "no wgmma"),
   },
   constant = {
     launch_miss_cycles = guess(228, "as GH100"),
@@ -138,6 +139,9 @@ return die "ad102" {
     wgmma_window_cycles = guess(1, unused),
     wgmma_copy_bytes_per_cycle = guess(128, unused),
     wgmma_dispatch_cycles = guess(1, unused),
+    wgmma_open_cycles = guess(1, unused),
+    wgmma_wide_cycles = guess(1, unused),
+    wgmma_wide_taken_cycles = guess(0, unused),
     wgmma_queue_depth = guess(0, unused),
   },
   shared = {

@@ -93,6 +93,7 @@ return die "ga100" {
   sfu = {
     interval_cycles = datasheet(8, rates .. ": 16 results a cycle and SM"),
     latency_cycles = guess(17, "17 measured on sm_86 (Huerta et al.), 17.1 on H200; simulators use 23"),
+    kept_cycles = guess(0, "no wgmma"),
   },
   constant = {
     launch_miss_cycles = guess(228, "as GH100"),
@@ -140,6 +141,9 @@ return die "ga100" {
     wgmma_window_cycles = guess(1, unused),
     wgmma_copy_bytes_per_cycle = guess(128, unused),
     wgmma_dispatch_cycles = guess(1, unused),
+    wgmma_open_cycles = guess(1, unused),
+    wgmma_wide_cycles = guess(1, unused),
+    wgmma_wide_taken_cycles = guess(0, unused),
     wgmma_queue_depth = guess(0, unused),
   },
   shared = {

@@ -99,6 +99,7 @@ return die "gh100" {
   sfu = {
     interval_cycles = datasheet(8, rates .. ": 16 results a cycle and SM"),
     latency_cycles = measured(18, measurements .. "micro_stream_pairs.csv: rounds of FFMA_to_MUFU take a third of the latency and 7 cycles an exponential, 8.5 without the loop; micro_alu.csv has 17.1 from one MUFU to the next"),
+    kept_cycles = measured(1, measurements .. "control_fields.csv: beside m64n256k16 MUFUs that wait for operands come 10.2 cycles apart for 8.2"),
   },
   constant = {
     launch_miss_cycles = measured(228, cold .. "parameters 16 bytes apart: the first of a launch takes 221 to 237 cycles under ncu (137 to 199 in a stream), less 8 once it is there"),
@@ -146,6 +147,9 @@ return die "gh100" {
     wgmma_window_cycles = measured(96, measurements .. "micro_wgmma_beside_memory.csv: a SHFL beside m64n64k16 from shared memory comes 44 cycles later in the mean, 90 in the 90th percentile"),
     wgmma_copy_bytes_per_cycle = measured(64, measurements .. "micro_wgmma_beside_copy.csv: 63.6 to 64.0 by TMA and by cp.async beside m64n128k16 and m64n256k16, 48 to 53 beside m64n64k16; without wgmmas 124 (micro_fill_rate.csv)"),
     wgmma_dispatch_cycles = measured(4, measurements .. "control_fields.csv: beside m64n256k16 FADDs 2, 3, 4, 5, 6, 8 and 11 cycles apart come 3.9, 4.1, 4.4, 6.1, 8.0, 8.4 and 12.1 apart; FADDs and FMNMXs of two warps 3.7 to 4.2 apart"),
+    wgmma_open_cycles = measured(2, measurements .. "control_fields.csv: FADDs of two registers every 4 cycles, see wgmma_dispatch_cycles"),
+    wgmma_wide_cycles = measured(12, measurements .. "micro_operand_ports.csv"),
+    wgmma_wide_taken_cycles = measured(5, measurements .. "micro_operand_ports.csv"),
     wgmma_queue_depth = measured(6, queues .. "wgmma_m64n256k16_ss: the ninth is held until the second has ended, so one runs and six wait; five with A from registers"),
   },
   shared = {

@@ -92,6 +92,7 @@ return die "gv100" {
   sfu = {
     interval_cycles = datasheet(8, rates .. ": 16 results a cycle and SM"),
     latency_cycles = guess(17, "17 measured on sm_86 (Huerta et al.); 16 for the whole ex2.approx sequence in NMSU-PEARL's Volta table"),
+    kept_cycles = guess(0, "no wgmma"),
   },
   constant = {
     launch_miss_cycles = guess(228, "as GH100"),
@@ -139,6 +140,9 @@ return die "gv100" {
     wgmma_window_cycles = guess(1, no_cp_async),
     wgmma_copy_bytes_per_cycle = guess(128, no_cp_async),
     wgmma_dispatch_cycles = guess(1, no_cp_async),
+    wgmma_open_cycles = guess(1, no_cp_async),
+    wgmma_wide_cycles = guess(1, no_cp_async),
+    wgmma_wide_taken_cycles = guess(0, no_cp_async),
     wgmma_queue_depth = guess(0, no_cp_async),
   },
   shared = {

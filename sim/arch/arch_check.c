@@ -51,7 +51,8 @@ RULE_FUNCTION(wgmma, !a->sm_has_wgmma || (a->tensor_wgmma_fma_per_cycle >= 64 &&
 RULE_FUNCTION(wgmma_tma, !a->sm_has_wgmma || a->sm_has_tma)
 RULE_FUNCTION(no_wgmma, a->sm_has_wgmma || a->tensor_wgmma_fma_per_cycle == 0)
 RULE_FUNCTION(bursts, a->dram_burst_bytes == 32 || a->dram_burst_bytes == 64 || a->dram_burst_bytes == 128)
-RULE_FUNCTION(rows, a->dram_row_bytes % a->dram_burst_bytes == 0)
+RULE_FUNCTION(chunks, a->dram_chunk_bytes % a->l1_line_bytes == 0)
+RULE_FUNCTION(rows, a->dram_row_bytes % a->dram_chunk_bytes == 0)
 RULE_FUNCTION(ccd, a->dram_tccd_long_cycles >= a->dram_burst_cycles)
 RULE_FUNCTION(tras, a->dram_tras_cycles >= a->dram_trcd_cycles)
 RULE_FUNCTION(refresh, a->dram_trfc_cycles < a->dram_trefi_cycles)
@@ -91,7 +92,8 @@ static const rule rules[] = {
     {wgmma_tma, "sm.has_wgmma", "= 1 needs sm.has_tma = 1", NULL},
     {no_wgmma, "tensor.wgmma_fma_per_cycle", "must be 0 where sm.has_wgmma is 0", NULL},
     {bursts, "dram.burst_bytes", "must be 32, 64 or 128: whole sectors of one line", NULL},
-    {rows, "dram.row_bytes", "must be a multiple of dram.burst_bytes", NULL},
+    {chunks, "dram.chunk_bytes", "must be a multiple of l1.line_bytes", NULL},
+    {rows, "dram.row_bytes", "must be a multiple of dram.chunk_bytes", NULL},
     {ccd, "dram.tccd_long_cycles", "must be at least dram.burst_cycles", NULL},
     {tras, "dram.tras_cycles", "must be at least dram.trcd_cycles", NULL},
     {refresh, "dram.trfc_cycles", "must be below dram.trefi_cycles", NULL},

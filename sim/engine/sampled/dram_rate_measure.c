@@ -13,6 +13,7 @@ static ftl_arch channel_keys_of(const ftl_arch *arch) {
                     .dram_num_bank_groups = arch->dram_num_bank_groups,
                     .dram_banks_per_group = arch->dram_banks_per_group,
                     .dram_row_bytes = arch->dram_row_bytes,
+                    .dram_chunk_bytes = arch->dram_chunk_bytes,
                     .dram_trcd_cycles = arch->dram_trcd_cycles,
                     .dram_trp_cycles = arch->dram_trp_cycles,
                     .dram_tras_cycles = arch->dram_tras_cycles,
@@ -24,6 +25,7 @@ static ftl_arch channel_keys_of(const ftl_arch *arch) {
                     .dram_trefi_cycles = arch->dram_trefi_cycles,
                     .dram_trfc_cycles = arch->dram_trfc_cycles,
                     .dram_queue_entries = arch->dram_queue_entries,
+                    .dram_most_bypasses = arch->dram_most_bypasses,
                     .dram_ecc_inline_milli = arch->dram_ecc_inline_milli};
 }
 

@@ -3,10 +3,6 @@
 #include "base/check.h"
 #include "base/integer.h"
 
-// Column accesses for an open row may pass over the bank's oldest request this often; a guess: no source gives a
-// number, and it must only be large against a row's bursts and small against a queue's worth of time.
-enum { MAX_BYPASSES = 32 };
-
 typedef struct command {
   int64_t cycle;
   uint32_t bank;
@@ -40,6 +36,7 @@ ftl_dram_timing ftl_dram_timing_init(const ftl_arch *arch) {
       .num_groups = (uint32_t)arch->dram_num_bank_groups,
       .queue_entries = entries,
       .drain_entries = ftl_dram_drain_entries(arch),
+      .most_bypasses = (uint32_t)arch->dram_most_bypasses,
       .least_reads = entries / 4,  // a guess, as ftl_dram_drain_entries
   };
 }
@@ -99,9 +96,9 @@ static inline int64_t activate_cycle(const ftl_dram_shared *shared, const ftl_dr
 }
 
 // Whether the bank's next command is a column access: for the open row, unless older requests have waited too long.
-static inline bool goes_on_with_row(const ftl_dram_bank *bank, int direction) {
+static inline bool goes_on_with_row(const ftl_dram_timing *timing, const ftl_dram_bank *bank, int direction) {
   uint32_t hit = bank->hit[direction];
-  return hit != FTL_DRAM_NONE && (bank->num_bypasses < MAX_BYPASSES || hit == bank->entries[direction].head);
+  return hit != FTL_DRAM_NONE && (bank->num_bypasses < timing->most_bypasses || hit == bank->entries[direction].head);
 }
 
 static bool is_open_next(const ftl_dram_queue *queue, uint32_t b) { return queue->opens[b / 64] >> (b % 64) & 1; }
@@ -132,7 +129,7 @@ static void find_next(ftl_dram_channel *channel, const ftl_dram_shared *shared, 
   ftl_dram_queue *queue = &channel->queues[direction];
   uint32_t before = bank->next[direction], next = bank->entries[direction].head;
   if (before == FTL_DRAM_NONE && next == FTL_DRAM_NONE) return;
-  bool is_column = goes_on_with_row(bank, direction);
+  bool is_column = goes_on_with_row(&shared->timing, bank, direction);
   bool was_column = before != FTL_DRAM_NONE && !is_open_next(queue, b);
   if (is_column) next = bank->hit[direction];
   bank->next[direction] = next;

@@ -53,6 +53,7 @@ typedef struct ftl_dram_timing {
   int64_t burst_bytes, ecc_milli;
   uint32_t num_banks, num_groups;
   int32_t queue_entries;
+  uint32_t most_bypasses;
   int32_t drain_entries;  // writes that wait for each other, and are served together
   int32_t least_reads;    // of those that wait, between two such turns
 } ftl_dram_timing;

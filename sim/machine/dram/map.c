@@ -1,15 +1,11 @@
 #include "machine/dram/map.h"
 
-enum { CHUNK_BYTES = 512 };
-
 ftl_dram_map ftl_dram_map_init(const ftl_arch *arch) {
-  int64_t chunk_bytes = arch->dram_row_bytes < CHUNK_BYTES ? arch->dram_row_bytes : CHUNK_BYTES;
-  int64_t chunks_per_row = arch->dram_row_bytes / chunk_bytes;
   return (ftl_dram_map){
       .num_channels = (uint32_t)arch->dram_num_channels,
       .num_banks = (uint32_t)(arch->dram_num_bank_groups * arch->dram_banks_per_group),
-      .lines_per_chunk = (uint32_t)(chunk_bytes / arch->l1_line_bytes),
-      .chunks_per_row = (uint32_t)chunks_per_row,
+      .lines_per_chunk = (uint32_t)(arch->dram_chunk_bytes / arch->l1_line_bytes),
+      .chunks_per_row = (uint32_t)(arch->dram_row_bytes / arch->dram_chunk_bytes),
   };
 }
 

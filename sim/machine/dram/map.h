@@ -1,9 +1,8 @@
 // Where a line lies in DRAM: channel, bank, row.
-// Models: chunks of 512 bytes dealt to the channels by a rotation that a hash chooses, fair for any number of channels;
+// Models: chunks dealt to the channels by a rotation that a hash chooses, fair for any number of channels;
 //   consecutive chunks of a channel fill a row, consecutive rows change the bank and the bank group.
 // Does not model: the real, unpublished mapping; a tie between L2 sides and channels.
-// Numbers: dram.num_channels, row_bytes, num_bank_groups, banks_per_group. 512 bytes: a guess, between the 256 of
-//   GPGPU-Sim's partitions and a row.
+// Numbers: dram.num_channels, chunk_bytes, row_bytes, num_bank_groups, banks_per_group.
 #ifndef FTL_MACHINE_DRAM_MAP_H
 #define FTL_MACHINE_DRAM_MAP_H
 

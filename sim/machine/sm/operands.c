@@ -2,27 +2,21 @@
 // instructions are overwritten and another warp multiplies.
 #include "machine/sm/operands.h"
 
-enum {
-  OPEN_CYCLES = 2,          // of a wgmma's turn
-  PIECE_CYCLES = 1,         // of a product's operands: it goes first, and the instruction next
-  WIDE_CYCLES = 12,         // that a 64-bit product takes of its sub-core beside a wgmma: micro_operand_ports.csv
-  TAKEN_CYCLES = 5,         // and of the wgmma
-  SPECIAL_MATH_CYCLES = 1,  // that it keeps its pipe longer where it had to wait: 10.2 cycles a MUFU for 8.2
-};
+enum { PIECE_CYCLES = 1 };  // of a product's operands: it goes first, and the instruction next
 
-// A wgmma takes the register file in turns. In each of a turn's first two cycles others may read a register.
+// A wgmma takes the register file in turns. In each of a turn's first cycles others may read a register.
 static int64_t next_read(const ftl_sm *sm, int64_t cycle) {
   int64_t turn = sm->arch->tensor_wgmma_dispatch_cycles, phase = cycle % turn;
-  return phase < OPEN_CYCLES ? cycle : cycle + turn - phase;
+  return phase < sm->arch->tensor_wgmma_open_cycles ? cycle : cycle + turn - phase;
 }
 
 // An instruction of fixed latency waits for the first of its reads; what comes next for all.
 static int64_t cycles_of(ftl_sm *sm, sm_subcore *sc, const sm_op *op, int32_t reads, int64_t now) {
   if (op->pipe >= FTL_SM_PIPE_SFU || !sm_wgmma_runs(sm, now)) return PIECE_CYCLES;
   if (op->wide) {
-    ftl_sm_gmma_take(sm, sc, TAKEN_CYCLES, now);
-    sc->reads_until = now + WIDE_CYCLES;
-    return WIDE_CYCLES - 1;
+    ftl_sm_gmma_take(sm, sc, sm->arch->tensor_wgmma_wide_taken_cycles, now);
+    sc->reads_until = now + sm->arch->tensor_wgmma_wide_cycles;
+    return sm->arch->tensor_wgmma_wide_cycles - 1;
   }
   int64_t at = next_read(sm, now > sc->reads_until ? now : sc->reads_until);
   sc->reads_until = at + 1;
@@ -50,7 +44,7 @@ void ftl_sm_wait_for_operands(ftl_sm *sm, sm_subcore *sc, const sm_op *op, int32
   int64_t cycles = cycles_of(sm, sc, op, reads, now);
   if (cycles == 0) return;
   if (op->pipe <= FTL_SM_PIPE_SFU && !op->wide) {
-    sc->pipe_free[op->pipe] += cycles + (op->pipe == FTL_SM_PIPE_SFU ? SPECIAL_MATH_CYCLES : 0);
+    sc->pipe_free[op->pipe] += cycles + (op->pipe == FTL_SM_PIPE_SFU ? sm->arch->sfu_kept_cycles : 0);
     sc->pipe_kept[op->pipe] = sc->pipe_free[op->pipe];
   }
   freeze(sc, now, cycles);

@@ -16,6 +16,7 @@ static ftl_arch channel_arch(void) {
                     .dram_num_bank_groups = 2,
                     .dram_banks_per_group = 2,
                     .dram_row_bytes = 1024,
+                    .dram_chunk_bytes = 512,
                     .dram_trcd_cycles = 12,
                     .dram_trp_cycles = 13,
                     .dram_tras_cycles = 40,
@@ -26,7 +27,8 @@ static ftl_arch channel_arch(void) {
                     .dram_trtw_cycles = 3,
                     .dram_trefi_cycles = 100000,
                     .dram_trfc_cycles = 50,
-                    .dram_queue_entries = 16};
+                    .dram_queue_entries = 16,
+                    .dram_most_bypasses = 32};
 }
 
 // The first line of the `skip`-th row of that bank.

@@ -15,6 +15,7 @@ static ftl_arch hbm(int64_t khz, int64_t channels, int64_t trcd, int64_t tras, i
                     .dram_num_bank_groups = 4,
                     .dram_banks_per_group = 4,
                     .dram_row_bytes = 1024,
+                    .dram_chunk_bytes = 512,
                     .dram_trcd_cycles = trcd,
                     .dram_trp_cycles = trcd,
                     .dram_tras_cycles = tras,
@@ -25,7 +26,8 @@ static ftl_arch hbm(int64_t khz, int64_t channels, int64_t trcd, int64_t tras, i
                     .dram_trtw_cycles = khz * 5 / 100000,   // 50 ns, as an H200
                     .dram_trefi_cycles = khz * 39 / 10000,  // 3.9 us
                     .dram_trfc_cycles = khz * 12 / 100000,  // 120 ns
-                    .dram_queue_entries = 64};
+                    .dram_queue_entries = 64,
+                    .dram_most_bypasses = 32};
 }
 
 static double efficiency(const ftl_arch *arch, int32_t read_percent) {

@@ -50,6 +50,7 @@ static inline ftl_arch small_arch(void) {
   arch.dram_num_bank_groups = 2;
   arch.dram_banks_per_group = 2;
   arch.dram_row_bytes = 1024;
+  arch.dram_chunk_bytes = 512;
   arch.dram_trcd_cycles = 12;
   arch.dram_trp_cycles = 13;
   arch.dram_tras_cycles = 40;
@@ -61,6 +62,7 @@ static inline ftl_arch small_arch(void) {
   arch.dram_trefi_cycles = 100000;
   arch.dram_trfc_cycles = 50;
   arch.dram_queue_entries = 16;
+  arch.dram_most_bypasses = 32;
   arch.dram_controller_cycles = 40;
   return arch;
 }

@@ -15,7 +15,7 @@ ftl_arch rig_arch(void) {
   a.imad_interval_cycles = 2, a.imad_latency_cycles = 5;
   a.half_interval_cycles = 1, a.half_latency_cycles = 5;
   a.cvt_interval_cycles = 2, a.cvt_latency_cycles = 6;
-  a.sfu_interval_cycles = 8, a.sfu_latency_cycles = 20;
+  a.sfu_interval_cycles = 8, a.sfu_latency_cycles = 20, a.sfu_kept_cycles = 1;
   a.branch_redirect_cycles = 6;
   a.uniform_latency_cycles = 4;
   a.uniform_move_latency_cycles = 13;
@@ -23,7 +23,8 @@ ftl_arch rig_arch(void) {
   a.tensor_wgmma_tail_cycles = 12, a.tensor_wgmma_queue_depth = 4;
   a.tensor_wgmma_copy_bytes_per_cycle = 128, a.tensor_wgmma_wavefront_cycles = 1;
   a.tensor_wgmma_window_cycles = 1;
-  a.tensor_wgmma_dispatch_cycles = 1;
+  a.tensor_wgmma_dispatch_cycles = 1, a.tensor_wgmma_open_cycles = 2;
+  a.tensor_wgmma_wide_cycles = 12, a.tensor_wgmma_wide_taken_cycles = 5;
   a.shared_bytes_per_cycle = 128, a.shared_unit_bytes = 1024, a.shared_reserved_bytes_per_cta = 0;
   a.shared_load_latency_cycles = 24, a.shared_ldmatrix_latency_cycles = 28;
   a.shared_shuffle_latency_cycles = 22, a.shared_shuffle_interval_cycles = 2;

@@ -206,7 +206,8 @@ Test(arch, rules_between_keys_name_the_key_that_breaks_one) {
       {"tensor.wgmma_fma_per_cycle", 1, "where sm.has_wgmma is 0"},
       {"dram.burst_bytes", 48, "32, 64 or 128"},
       {"dram.burst_cycles", 2, "at least dram.burst_cycles"},
-      {"dram.row_bytes", 272, "multiple of dram.burst_bytes"},
+      {"dram.chunk_bytes", 192, "multiple of l1.line_bytes"},
+      {"dram.row_bytes", 272, "multiple of dram.chunk_bytes"},
       {"dram.trcd_cycles", 2, "at least dram.trcd_cycles"},
       {"dram.trfc_cycles", 1, "below dram.trefi_cycles"},
   };
