@@ -91,7 +91,7 @@ return die "ad102" {
   sfu = {
     interval_cycles = datasheet(8, rates .. ": 16 results a cycle and SM"),
     latency_cycles = guess(17, "measured on sm_86 (Huerta et al.)"),
-    kept_cycles = guess(0, "no wgmma"),
+    kept_cycles = guess(1, "as measured on Hopper"),
   },
   constant = {
     launch_miss_cycles = guess(228, "as GH100"),

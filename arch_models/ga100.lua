@@ -93,7 +93,7 @@ return die "ga100" {
   sfu = {
     interval_cycles = datasheet(8, rates .. ": 16 results a cycle and SM"),
     latency_cycles = guess(17, "17 measured on sm_86 (Huerta et al.), 17.1 on H200; simulators use 23"),
-    kept_cycles = guess(0, "no wgmma"),
+    kept_cycles = guess(1, "as measured on Hopper"),
   },
   constant = {
     launch_miss_cycles = guess(228, "as GH100"),

@@ -99,7 +99,7 @@ return die "gh100" {
   sfu = {
     interval_cycles = datasheet(8, rates .. ": 16 results a cycle and SM"),
     latency_cycles = measured(18, measurements .. "micro_stream_pairs.csv: rounds of FFMA_to_MUFU take a third of the latency and 7 cycles an exponential, 8.5 without the loop; micro_alu.csv has 17.1 from one MUFU to the next"),
-    kept_cycles = measured(1, measurements .. "control_fields.csv: beside m64n256k16 MUFUs that wait for operands come 10.2 cycles apart for 8.2"),
+    kept_cycles = measured(1, measurements .. "control_fields.csv: MUFUs that wait for operands come 10.2 cycles apart for 8.2"),
   },
   constant = {
     launch_miss_cycles = measured(228, cold .. "parameters 16 bytes apart: the first of a launch takes 221 to 237 cycles under ncu (137 to 199 in a stream), less 8 once it is there"),

@@ -92,7 +92,7 @@ return die "tu102" {
   sfu = {
     interval_cycles = datasheet(8, rates .. ": 16 results a cycle and SM"),
     latency_cycles = guess(17, "17 measured on sm_86 (Huerta et al.); 16 for the whole ex2.approx sequence in NMSU-PEARL's Turing table"),
-    kept_cycles = guess(0, "no wgmma"),
+    kept_cycles = guess(1, "as measured on Hopper"),
   },
   constant = {
     launch_miss_cycles = guess(228, "as GH100"),

@@ -11,7 +11,7 @@ OWN = ("workload", "batch", "heads", "kv_heads", "seqlen_q", "seqlen_kv", "head_
        "tile_reverse")
 PRODUCT = ("workload", "batch", "m", "n", "k", "block_m", "block_n", "block_k", "num_warps", "num_stages", "mma", "copy", "tile_order", "splits")
 FOREIGN = ("source", "pass", "batch", "heads", "kv_heads", "seqlen_q", "seqlen_kv", "head_dim", "causal")
-SOURCES = ("triton", "triton_paged", "triton_product", "triton_softmax", "flex", "flex_decode", "sdpa_flash", "aten_flash", "sdpa_cudnn", "sdpa_efficient", "cublas", "eager_einsum", "eager_baddbmm")
+SOURCES = ("triton", "triton_descriptors", "triton_paged", "triton_product", "triton_softmax", "flex", "flex_decode", "sdpa_flash", "aten_flash", "sdpa_cudnn", "sdpa_efficient", "cublas", "eager_einsum", "eager_baddbmm")
 TEXTS = ("workload", "schedule", "mma", "copy", "tile_order", "source", "pass", "part", "lengths", "parents", "mask", "page_layout", "layout", "dtype", "kv_dtype", "store")
 REALS = ("dropout_p",)
 AT_LEAST_ONE = ("batch", "heads", "kv_heads", "seqlen_q", "seqlen_kv", "m", "n", "k")

@@ -15,6 +15,13 @@ static int32_t padded_head_dim_v(const ftl_spec *spec, int32_t head_dim_v, int32
   return (head_dim_v + unit - 1) / unit * unit;
 }
 
+// Lean code that copies by cp.async, or by TMA without a producer: by tensor descriptors.
+static bool is_by_triton(const ftl_spec *spec) {
+  const int64_t *v = spec->value;
+  bool has_no_producer = v[FTL_PARAM_copy] == FTL_SPEC_COPY_TMA && v[FTL_PARAM_schedule] == FTL_SCHEDULE_STAGES;
+  return v[FTL_PARAM_code] == FTL_CODE_LEAN && (has_no_producer || v[FTL_PARAM_copy] == FTL_SPEC_COPY_CP_ASYNC);
+}
+
 ftl_attention ftl_attention_of(const ftl_spec *spec) {
   const int64_t *v = spec->value;
   int32_t head_dim = (int32_t)v[FTL_PARAM_head_dim], head_dim_v = (int32_t)ftl_spec_head_dim_v(spec);
@@ -45,7 +52,7 @@ ftl_attention ftl_attention_of(const ftl_spec *spec) {
       .sums_each_step = v[FTL_PARAM_row_sums] == FTL_ROW_SUMS_STEP || v[FTL_PARAM_row_sums] == FTL_ROW_SUMS_BEHIND,
       .sums_behind = v[FTL_PARAM_row_sums] == FTL_ROW_SUMS_BEHIND,
       .guards_each_step = v[FTL_PARAM_guard] == FTL_GUARD_ALWAYS,
-      .precise_end = v[FTL_PARAM_code] == FTL_CODE_LEAN && v[FTL_PARAM_copy] == FTL_SPEC_COPY_CP_ASYNC,
+      .precise_end = is_by_triton(spec),
       .scale = v[FTL_PARAM_softmax_scale] > 0 ? (float)ftl_spec_real(spec, FTL_PARAM_softmax_scale)
                                               : 1.0f / sqrtf((float)head_dim),
   };

@@ -5,6 +5,7 @@
 typedef enum program {
   PROGRAM_BY_HAND,
   PROGRAM_TRITON,  // and what has its addresses: cuBLAS, and the libraries that eager PyTorch calls
+  PROGRAM_DESCRIPTORS,  // Triton's tutorial with tensor descriptors
   PROGRAM_FLEX,
   PROGRAM_CUDNN,
   PROGRAM_FLASH2_FWD,
@@ -21,6 +22,8 @@ static const form forms[] = {
                          FTL_MASK_STEPS_EDGES, FTL_Q_OPERAND_SHARED, FTL_REFILL_WHEN_FREE, FTL_HEADS_FIRST},
     [PROGRAM_TRITON] = {FTL_CODE_LEAN, FTL_SCALING_SCORES, FTL_ROW_SUMS_STEP, FTL_GUARD_MASKED, FTL_EXP2_FTZ,
                         FTL_MASK_STEPS_EDGES, FTL_Q_OPERAND_AUTO, FTL_REFILL_AUTO, FTL_HEADS_FIRST},
+    [PROGRAM_DESCRIPTORS] = {FTL_CODE_LEAN, FTL_SCALING_BY_TILE, FTL_ROW_SUMS_STEP, FTL_GUARD_MASKED, FTL_EXP2_FTZ,
+                             FTL_MASK_STEPS_EDGES, FTL_Q_OPERAND_AUTO, FTL_REFILL_AUTO, FTL_HEADS_FIRST},
     [PROGRAM_FLEX] = {FTL_CODE_LEAN, FTL_SCALING_TWICE, FTL_ROW_SUMS_BEHIND, FTL_GUARD_ALWAYS, FTL_EXP2_FTZ,
                       FTL_MASK_STEPS_BLOCKS, FTL_Q_OPERAND_AUTO, FTL_REFILL_AUTO, FTL_SEQUENCES_FIRST},
     [PROGRAM_CUDNN] = {FTL_CODE_LEAN, FTL_SCALING_APART, FTL_ROW_SUMS_END, FTL_GUARD_ALWAYS, FTL_EXP2_FTZ,
@@ -45,6 +48,14 @@ static bool is_scheduled(const ftl_spec *spec, int64_t schedule) {
   return takes(spec, FTL_PARAM_schedule) && spec->value[FTL_PARAM_schedule] == schedule;
 }
 
+// Buffers that TMA fills for warps which multiply by wgmma and ask for them themselves.
+static bool is_by_descriptors(const ftl_spec *spec) {
+  const int64_t *v = spec->value;
+  bool is_forward = takes(spec, FTL_PARAM_scaling) && takes(spec, FTL_PARAM_refill);
+  return is_forward && is_scheduled(spec, FTL_SCHEDULE_STAGES) && v[FTL_PARAM_num_stages] > 1 &&
+         v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] == FTL_SPEC_COPY_TMA;
+}
+
 static program described_program(const ftl_spec *spec) {
   const int64_t *v = spec->value;
   if (ftl_standard_is_eager(spec) || is_cublas(spec)) return PROGRAM_TRITON;
@@ -52,6 +63,7 @@ static program described_program(const ftl_spec *spec) {
   if (takes(spec, FTL_PARAM_mask_steps) && v[FTL_PARAM_mask_steps] == FTL_MASK_STEPS_BLOCKS) return PROGRAM_FLEX;
   if (is_scheduled(spec, FTL_SCHEDULE_INTERLEAVED)) return PROGRAM_FLASH2_FWD;
   if (is_scheduled(spec, FTL_SCHEDULE_BACK_TO_BACK)) return PROGRAM_CUTLASS;
+  if (is_by_descriptors(spec)) return PROGRAM_DESCRIPTORS;
   bool is_triton = v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] == FTL_SPEC_COPY_CP_ASYNC;
   return takes(spec, FTL_PARAM_mma) && is_triton ? PROGRAM_TRITON : PROGRAM_BY_HAND;
 }
@@ -62,7 +74,7 @@ static program program_of(const ftl_spec *spec) {
     case FTL_CODE_PLAIN:
       return PROGRAM_BY_HAND;
     case FTL_CODE_LEAN:
-      return PROGRAM_TRITON;
+      return is_by_descriptors(spec) ? PROGRAM_DESCRIPTORS : PROGRAM_TRITON;
     case FTL_CODE_BUFFERED:
       return is_scheduled(spec, FTL_SCHEDULE_BACK_TO_BACK) ? PROGRAM_CUTLASS : PROGRAM_FLASH2_FWD;
     default:

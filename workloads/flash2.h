@@ -19,6 +19,7 @@ typedef struct ftl_flash2 {
   bool preloads;      // of those: by cp.async, V asked for ahead of the softmax
   // Each loop over keys fills its buffers, refills them after a step's products and leaves none full.
   bool refills_late;
+  bool waits_apart;                  // of those, for K and for V each behind what comes before its product: by TMA
   bool refills_behind;               // likewise, and those that the step itself has read
   bool refills_free;                 // a buffer is refilled behind the first barrier that shows it to be free
   int32_t num_k_ahead, num_v_ahead;  // tiles that are asked for ahead of the one in use
@@ -65,6 +66,7 @@ void ftl_flash2_step_single_buffer(const ftl_flash2 *f, ftl_expr j, bool masked)
 void ftl_flash2_step_stages(const ftl_flash2 *f, ftl_expr j, bool masked);
 void ftl_flash2_step_when_free(const ftl_flash2 *f, ftl_expr j, bool masked);
 void ftl_flash2_step_late(const ftl_flash2 *f, ftl_expr j, ftl_expr end, bool masked);
+void ftl_flash2_step_late_apart(const ftl_flash2 *f, ftl_expr j, ftl_expr end, bool masked);
 void ftl_flash2_step_interleaved(const ftl_flash2 *f, ftl_expr j, bool masked);
 
 // schedule=back_to_back: what it takes where a user leaves it open, what cannot be, its buffers, and a step.

@@ -150,7 +150,7 @@ static void softmax(const ftl_flash2 *f, ftl_expr j, bool masked) {
   ftl_binary(b, FTL_ELEM_MUL, f->output, f->output, ftl_value_operand(f->softmax.correction));
   mask_end(f, j);
   ftl_mask_again(b);
-  ftl_online_softmax_exponentials(b, &f->softmax, f->scores);
+  ftl_online_softmax_exponentials(b, &f->softmax, f->scores, masked);
   ftl_convert(b, f->probs, f->scores);
   ftl_attention_dropout(b, &f->a, &f->tile, f->probs, f->tile.row, ftl_flash2_key_of(f, j));
 }

@@ -182,6 +182,8 @@ static void loop(const ftl_flash2 *f, ftl_expr lo, ftl_expr hi, bool masked) {
     ftl_expr j = ftl_loop_value(b, ftl_loop(b, lo, hi));
     if (f->back_to_back)
       ftl_flash2_step_back_to_back(f, j, masked);
+    else if (f->waits_apart)
+      ftl_flash2_step_late_apart(f, j, hi, masked);
     else if (f->refills_late)
       ftl_flash2_step_late(f, j, hi, masked);
     else if (f->single_buffer)
@@ -272,7 +274,9 @@ static bool refills_late(const ftl_spec *spec) {
   bool has_buffers = v[FTL_PARAM_schedule] == FTL_SCHEDULE_STAGES && v[FTL_PARAM_num_stages] > 1;
   if (v[FTL_PARAM_refill] != FTL_REFILL_AUTO)
     return v[FTL_PARAM_refill] == FTL_REFILL_LATE || v[FTL_PARAM_refill] == FTL_REFILL_BEHIND;
-  return has_buffers && v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] == FTL_SPEC_COPY_CP_ASYNC;
+  bool is_by_tma = v[FTL_PARAM_copy] == FTL_SPEC_COPY_TMA && v[FTL_PARAM_code] == FTL_CODE_LEAN;
+  return has_buffers && v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA &&
+         (is_by_tma || v[FTL_PARAM_copy] == FTL_SPEC_COPY_CP_ASYNC);
 }
 
 static bool refills_free(const ftl_spec *spec) {
@@ -305,6 +309,7 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
   f.refills_late = refills_late(spec);
   f.refills_free = refills_free(spec);
   f.refills_behind = spec->value[FTL_PARAM_refill] == FTL_REFILL_BEHIND;
+  f.waits_apart = f.refills_late && !f.refills_behind && spec->value[FTL_PARAM_copy] == FTL_SPEC_COPY_TMA;
   f.num_k_ahead = f.refills_behind || f.refills_free || f.interleaved ? f.num_stages : f.num_stages - 1;
   f.num_v_ahead = f.refills_behind ? f.num_stages : f.num_stages - 1;
   // flash2_mma.h bounds its loops by whole tiles and by all, and its copies by all, so that nvcc cannot tell that a

@@ -162,6 +162,23 @@ void ftl_flash2_step_late(const ftl_flash2 *f, ftl_expr j, ftl_expr end, bool ma
   if (!f->refills_behind) ftl_release(f->b, f->ring_v);
 }
 
+// The same with tensor descriptors, whose tiles have barriers of their own: V is waited for behind the softmax. All
+// warps have left the tiles of the step before where they meet behind the first product; lowering has them meet once
+// more before each copy (select/load_tma.c).
+void ftl_flash2_step_late_apart(const ftl_flash2 *f, ftl_expr j, ftl_expr end, bool masked) {
+  ftl_expr ahead = ftl_add(f->b, j, ftl_const(f->b, f->num_k_ahead)), ahead_exists = ftl_sub(f->b, end, ahead);
+  ftl_wait(f->b, f->ring_k);
+  multiply_scores(f);
+  ftl_sync(f->b, f->refill_barrier);
+  if (masked) ftl_flash2_mask_scores(f, j);
+  softmax(f, j, masked);
+  ftl_wait(f->b, f->ring_v);
+  multiply_probs(f);
+  ftl_flash2_load_keys(f, ahead, ahead_exists);
+  ftl_flash2_load_values(f, ahead, ahead_exists);
+  ftl_release(f->b, f->ring_v);
+}
+
 // One buffer each, from the last tile to the first: V is fetched during QK^T, the next K during softmax and PV.
 void ftl_flash2_step_interleaved(const ftl_flash2 *f, ftl_expr j, bool masked) {
   ftl_wait(f->b, f->ring_k);

@@ -130,7 +130,7 @@ static void softmax_turn_step(const void *role, ftl_expr j, bool masked) {
   if (masked) mask(c, j);
   ftl_online_softmax_maximum(f->b, &c->softmax, c->scores, masked);
   take_turn(c);
-  ftl_online_softmax_exponentials(f->b, &c->softmax, c->scores);
+  ftl_online_softmax_exponentials(f->b, &c->softmax, c->scores, masked);
   rescale_output(c);
   ftl_convert(f->b, c->probs, c->scores);
   pass_turn(c);

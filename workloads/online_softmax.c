@@ -117,9 +117,9 @@ void ftl_online_softmax_maximum(ftl_builder *b, const ftl_online_softmax *s, int
   if (s->log2_largest != 0) ftl_binary(b, FTL_ELEM_ADD, s->shift, s->shift, ftl_immediate(s->log2_largest));
 }
 
-static void shift_scores(ftl_builder *b, const ftl_online_softmax *s, int32_t scores) {
+static void shift_scores(ftl_builder *b, const ftl_online_softmax *s, int32_t scores, bool masked) {
   const float to_log2 = ftl_score_scaling_to_log2(s->scaling);
-  if (s->scaling.place == FTL_SCALING_APART) {
+  if (ftl_scores_are_shifted_apart(s->scaling, masked)) {
     ftl_binary(b, FTL_ELEM_MUL, scores, scores, ftl_immediate(to_log2));
     ftl_binary(b, FTL_ELEM_ADD, scores, scores, ftl_value_operand(s->shift));
     return;
@@ -127,15 +127,15 @@ static void shift_scores(ftl_builder *b, const ftl_online_softmax *s, int32_t sc
   ftl_elem(b, FTL_ELEM_FMA, scores, ftl_value_operand(scores), ftl_immediate(to_log2), ftl_value_operand(s->shift));
 }
 
-void ftl_online_softmax_exponentials(ftl_builder *b, const ftl_online_softmax *s, int32_t scores) {
-  shift_scores(b, s, scores);
+void ftl_online_softmax_exponentials(ftl_builder *b, const ftl_online_softmax *s, int32_t scores, bool masked) {
+  shift_scores(b, s, scores, masked);
   ftl_unary(b, FTL_ELEM_EXP2, scores, scores);
   add_exponentials(b, s, scores);
 }
 
 void ftl_online_softmax_step(ftl_builder *b, const ftl_online_softmax *s, int32_t scores, bool masked) {
   ftl_online_softmax_maximum(b, s, scores, masked);
-  ftl_online_softmax_exponentials(b, s, scores);
+  ftl_online_softmax_exponentials(b, s, scores, masked);
 }
 
 // Leaves log-sum-exp in s->max.

@@ -47,7 +47,8 @@ void ftl_online_softmax_start(ftl_builder *builder, const ftl_online_softmax *so
 void ftl_online_softmax_step(ftl_builder *builder, const ftl_online_softmax *softmax, int32_t scores, bool masked);
 // The same in two: what needs the scores of all columns, up to the correction of the output, and what is left.
 void ftl_online_softmax_maximum(ftl_builder *builder, const ftl_online_softmax *softmax, int32_t scores, bool masked);
-void ftl_online_softmax_exponentials(ftl_builder *builder, const ftl_online_softmax *softmax, int32_t scores);
+void ftl_online_softmax_exponentials(ftl_builder *builder, const ftl_online_softmax *softmax, int32_t scores,
+                                     bool masked);
 // Normalises `output` (rows that saw no key become 0) and leaves log-sum-exp, in natural units, in softmax->max.
 void ftl_online_softmax_finish(ftl_builder *builder, const ftl_online_softmax *softmax, int32_t output);
 // In a role of several groups, first: stores the merged and normalised output through idle staging rings.

@@ -9,7 +9,7 @@ ftl_score_scaling ftl_score_scaling_of(const ftl_attention *a) {
 
 // Until the row maximum is known.
 static bool keeps_scores(ftl_score_scaling s) {
-  return s.place == FTL_SCALING_EXPONENT || s.place == FTL_SCALING_APART;
+  return s.place == FTL_SCALING_EXPONENT || s.place == FTL_SCALING_APART || s.place == FTL_SCALING_BY_TILE;
 }
 
 static void multiply(ftl_builder *b, int32_t scores, float factor) {
@@ -33,3 +33,7 @@ void ftl_scale_scores(ftl_builder *b, ftl_score_scaling s, int32_t scores) {
 float ftl_score_scaling_to_log2(ftl_score_scaling s) { return keeps_scores(s) ? s.scale * log2_e : 1.0F; }
 
 float ftl_score_scaling_to_natural(ftl_score_scaling s) { return keeps_scores(s) ? s.scale : ln_2; }
+
+bool ftl_scores_are_shifted_apart(ftl_score_scaling s, bool masked) {
+  return s.place == FTL_SCALING_APART || (s.place == FTL_SCALING_BY_TILE && masked);
+}

@@ -16,8 +16,9 @@
 // that ptxas does more for. Chosen on the calibration part of the measurements (docs/model_lowering.md).
 enum { MAX_SQUEEZE_PCT = 3, MAX_ORDER_SQUEEZE_PCT = 14, MAX_ROW_SQUEEZE_PCT = 4 };
 enum { EAGER_SQUEEZE_PCT = 8, EAGER_ORDER_SQUEEZE_PCT = 17 };
-// ptxas gives the accumulators of matrix products registers from R24 on, whatever else a thread has (SASS of
-// kernels/products/product_wgmma.h), and reports two more than the last one used.
+// ptxas gives accumulators and operands of wgmmas registers from R24 on, whatever else a thread has (SASS of
+// kernels/products/product_wgmma.h and kernels/foreign/triton_descriptors.py), and reports two more than the last one
+// used.
 enum { FIRST_ACCUMULATOR = 24, RESERVED_REGISTERS = 2 };
 // Of attention beyond the order that is run: four blocks of fragments. ptxas has 8 to 12 alive at once (SASS of eight
 // loops of kernels/attention/flash2_mma.h with several stages), that order four.
@@ -72,17 +73,21 @@ static ftl_status append_insts(builder *b, const ftl_select *s, int32_t num_toke
   return FTL_OK;
 }
 
+// What a thread needs for the wgmmas of its role alone, of code that threads run from its begin; 0: it has none.
+static int32_t registers_of_wgmmas(const builder *b, const ftl_draft_result *result) {
+  bool has_wgmmas = b->options.mma == FTL_MMA_WGMMA && result->wgmma_registers > 0;
+  return has_wgmmas ? FIRST_ACCUMULATOR + result->wgmma_registers + RESERVED_REGISTERS : 0;
+}
+
 // What the compiler reports: a role with registers of its own (setmaxnreg) starts with an even share of the file; one
-// without products takes what costs no CTA, one that multiplies matrices by wgmma what lies below its accumulators too.
+// without products takes what costs no CTA, one that multiplies by wgmma what lies below its accumulators too.
 static int32_t reported_registers(const builder *b, const ftl_select *s, const ftl_draft_result *result) {
   int32_t cap = ftl_register_cap(b->arch, b->options, b->program->num_warps), registers = result->registers_per_thread;
   if (s->role->num_registers > 0) return cap;
-  if (b->options.mma == FTL_MMA_WGMMA && ftl_select_multiplies_one_a(s)) {
-    int32_t least = FIRST_ACCUMULATOR + result->wgmma_registers + RESERVED_REGISTERS;
-    registers = registers > least ? registers : least;
-  } else if (!ftl_select_has_products(b->tile, s->role)) {
+  int32_t least = registers_of_wgmmas(b, result);
+  if (registers < least) registers = least;
+  if (!ftl_select_has_products(b->tile, s->role))
     registers = ftl_registers_taken(b->arch, b->program->num_warps, registers);
-  }
   return registers < cap ? registers : cap;
 }
 
@@ -207,6 +212,7 @@ static ftl_status draft_role_to_fit(builder *b, ftl_select *s, role_draft *how, 
   role_draft tight = *how;
   tight.cap = ftl_next_occupancy_step(b->arch, warps_of_step(b, role), result->registers_per_thread);
   int32_t missed_by = result->registers_per_thread - tight.cap;
+  if (tight.cap < registers_of_wgmmas(b, result)) return FTL_OK;
   bool has_products = ftl_select_has_products(b->tile, role), is_eager = is_eager_for(b, s, tight.cap);
   int32_t order_pct = is_eager ? EAGER_ORDER_SQUEEZE_PCT : MAX_ORDER_SQUEEZE_PCT;
   int32_t most_pct = has_products ? order_pct : MAX_ROW_SQUEEZE_PCT;

@@ -179,6 +179,9 @@ static bool do_op(search *s, state *st) {
     case FTL_TILE_BARRIER:
       pass_barrier(st);
       break;
+    case FTL_TILE_SYNC:
+      if (s->tile->num_roles == 1) pass_barrier(st);
+      break;
     default:
       break;
   }

@@ -93,6 +93,19 @@ static ftl_status set_triton_attention(ftl_spec *spec, const ftl_measurement *ro
   return status == FTL_OK ? set_triton_buffers(spec, row, error) : status;
 }
 
+// The same with tensor descriptors: K and V have num_stages buffers each, and barriers of their own.
+static ftl_status set_triton_descriptors(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
+  ftl_status status = need_triton_tile(spec, row, error);
+  if (status != FTL_OK) return status;
+  if (is_mma_sync(row)) return ftl_error_set(error, FTL_INFEASIBLE, "triton_descriptors with mma.sync");
+  const ftl_param_number buffers[] = {{FTL_PARAM_num_stages, strtol(ftl_column_or(row, "num_stages", "1"), NULL, 10)}};
+  status = set_triton_warps(spec, row, error);
+  if (status == FTL_OK) status = SET_NUMBERS(spec, buffers, error);
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_schedule, "stages", error);
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_copy, "tma", error);
+  return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_code, "lean", error) : status;
+}
+
 // Triton's pipeliner puts ceil((num_stages - 2) / 2) stages between the entries of a block table and the copies that
 // need them (AssignLatencies, one level of indirection): of num_stages, half are left as buffers of K and V.
 static ftl_status set_triton_paged(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
@@ -416,6 +429,7 @@ static const struct {
   ftl_status (*set)(ftl_spec *, const ftl_measurement *, ftl_error *);
 } foreign_kernels[] = {
     {"triton", "fwd", "", "flash2_fwd", set_triton_attention},
+    {"triton_descriptors", "fwd", "", "flash2_fwd", set_triton_descriptors},
     {"triton_paged", "fwd", "", "paged_decode", set_triton_paged},
     {"triton_product", "fwd", "", "matmul_tiled", set_triton_product},
     {"triton_softmax", "fwd", "", "softmax_safe", set_triton_softmax},

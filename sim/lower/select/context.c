@@ -165,7 +165,7 @@ static int32_t num_ops_of(const ftl_tile_program *tile, ftl_tile_op_kind kind, i
 // The first ring of as many stages that goes on to its next one, by operations of `kind`, as often as this one.
 static int32_t index_ring(const ftl_select *s, ftl_tile_op_kind kind, int32_t ring) {
   const ftl_ring *rings = s->tile->rings;
-  if (s->copy == FTL_COPY_TMA) return ring;
+  if (s->copy == FTL_COPY_TMA && !ftl_select_copies_together(s)) return ring;
   for (int32_t r = 0; r < ring; r++)
     if (rings[r].num_stages == rings[ring].num_stages && rings[r].producer == rings[ring].producer &&
         rings[r].consumers_mask == rings[ring].consumers_mask &&
@@ -220,3 +220,7 @@ bool ftl_select_is_through_registers(const ftl_select *s, int32_t ring) {
 }
 
 bool ftl_select_is_mbarrier_role(const ftl_select *s) { return s->tile->num_roles > 1; }
+
+bool ftl_select_copies_together(const ftl_select *s) {
+  return s->copy == FTL_COPY_TMA && !s->plain_code && s->tile->num_roles == 1;
+}

@@ -64,16 +64,45 @@ static int32_t page_coordinate(ftl_select *s, const ftl_tile_ref *ref) {
 }
 
 static void copy_box(ftl_select *s, const ftl_tile_op *op, ftl_access access, int32_t page) {
-  int32_t coordinates = elect(s, s->rings[op->ring].write_index, s->copied[0]);
-  bool are_moved = coordinates != NONE;
-  s->copied[0] = are_moved ? ftl_select_temp(s, 0) : NONE;
-  ftl_draft_inst *load = ftl_select_add(s, FTL_OP_TMA_LOAD, 1, s->copied[0], s->tensor_pointer[op->ref.tensor],
-                                        ftl_select_entry_of_ref(s, &op->ref), are_moved ? coordinates : page);
+  bool together = ftl_select_copies_together(s);
+  int32_t coordinates = together ? s->copied[0] : elect(s, s->rings[op->ring].write_index, s->copied[0]);
+  bool are_moved = coordinates != NONE && !together;
+  if (!together) s->copied[0] = are_moved ? ftl_select_temp(s, 0) : NONE;
+  ftl_draft_inst *load =
+      ftl_select_add(s, FTL_OP_TMA_LOAD, 1, are_moved ? s->copied[0] : NONE, s->tensor_pointer[op->ref.tensor],
+                     ftl_select_entry_of_ref(s, &op->ref), coordinates != NONE ? coordinates : page);
   load->inst.access = ftl_select_access(s, access);
   load->inst.arg = (uint16_t)op->ring;
   load->inst.ring_a = (uint8_t)op->ring;
   load->inst.flags = FTL_INST_WARP0 | FTL_INST_BYPASS_L1 | ftl_select_present_flag(&op->ref);
   load->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
+}
+
+// All warps find the coordinates, and meet between the expectation and the copy; the thread of warp i that asks for box
+// i is predicated. Here warp 0 asks for all. Source: SASS of kernels/foreign/triton_descriptors.py (Triton 3.6, sm_90a):
+// two ISETP and MOVs before the barrier; ELECT, two ISETP, two VOTEU, IADD3, IADD3.X, three MOV, four R2UR and seven
+// uniform ones behind it.
+static void find_coordinates(ftl_select *s, const ftl_tile_op *op) {
+  enum { COMPARES = 3, ADDS = 2, MOVES = 3, UNIFORM_MOVES = 4, UNIFORM_INSTS = 9 };
+  int32_t elected = ftl_select_temp(s, 0), address = ftl_select_temp(s, 2), moved = ftl_select_temp(s, 0);
+  ftl_select_add(s, FTL_OP_ISETP, COMPARES, elected, NONE, NONE, NONE);
+  ftl_select_add(s, FTL_OP_IADD, ADDS, address, s->tensor_pointer[op->ref.tensor], NONE, NONE);
+  ftl_select_add(s, FTL_OP_MOV, MOVES, address, address, NONE, NONE);
+  ftl_select_add(s, FTL_OP_R2UR, UNIFORM_MOVES, moved, address, elected, NONE);
+  ftl_select_add(s, FTL_OP_UNIFORM, UNIFORM_INSTS, NONE, NONE, NONE, NONE);
+  s->copied[0] = moved;
+}
+
+static void expect_together(ftl_select *s, const ftl_tile_op *op) {
+  int32_t is_first = ftl_select_temp(s, 0), bytes = ftl_select_temp(s, 1);
+  ftl_select_add(s, FTL_OP_ISETP, 1, is_first, s->rings[op->ring].write_index, NONE, NONE);
+  ftl_select_add(s, FTL_OP_MOV, 1, bytes, NONE, NONE, NONE);
+  find_coordinates(s, op);
+  ftl_draft_inst *expect = ftl_select_add(s, FTL_OP_MBAR_EXPECT, 1, NONE, is_first, bytes, NONE);
+  expect->inst.arg = (uint16_t)op->ring;
+  expect->inst.flags = FTL_INST_WARP0;
+  expect->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
+  ftl_select_barrier(s);
 }
 
 // A box is as wide as the swizzle allows.
@@ -82,9 +111,12 @@ void ftl_select_load_by_tma(ftl_select *s, const ftl_tile_op *op) {
   int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
   const uint8_t in_order = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
   ftl_select_ring *ring = &s->rings[op->ring];
-  bool elected = !ftl_select_producer_flags(s);  // a branch for the other threads; a producer role has it in its loop
+  bool together = ftl_select_copies_together(s);
+  bool elected = !together && !ftl_select_producer_flags(s);  // a branch for the other threads; a producer role has it in its loop
   if (elected && !ring->stage_begun) ftl_select_begin_guarded_block(s, op->ring);
-  if (!ring->stage_begun) {
+  if (!ring->stage_begun && together) {
+    expect_together(s, op);
+  } else if (!ring->stage_begun) {
     ftl_draft_inst *expect = ftl_select_add(s, FTL_OP_MBAR_EXPECT, 1, NONE, ring->write_index, NONE, NONE);
     expect->inst.arg = (uint16_t)op->ring;
     expect->inst.flags = FTL_INST_WARP0;

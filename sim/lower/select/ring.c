@@ -51,8 +51,22 @@ void ftl_select_barrier_address(ftl_select *s, int32_t ring, uint8_t flags) {
   ftl_select_add(s, FTL_OP_LOP, BARRIER_ALU_INSTS, address, index, NONE, NONE)->inst.flags = flags;
 }
 
+// Outside of a loop, where Triton makes a loop's mbarriers before it and takes them back behind it, each behind a
+// meeting of all warps (SASS of kernels/foreign/triton_descriptors.py): one for each stage that is filled ahead.
+static void make_mbarrier(ftl_select *s) {
+  enum { UNIFORM_INSTS = 8 };
+  if (!ftl_select_copies_together(s) || counter_here(s) != NONE) return;
+  ftl_select_add(s, FTL_OP_UNIFORM, UNIFORM_INSTS, NONE, NONE, NONE, NONE);
+  ftl_draft_inst *init = ftl_select_add(s, FTL_OP_STS, 1, NONE, NONE, NONE, NONE);
+  init->inst.flags = FTL_INST_WARP0;
+  init->inst.wavefronts = 1;
+  init->effects = FTL_EFFECT_MEMORY;
+  ftl_select_barrier(s);
+}
+
 void ftl_select_acquire(ftl_select *s, const ftl_tile_op *op) {
   ftl_select_ring *ring = &s->rings[op->ring];
+  make_mbarrier(s);
   if (s->copy == FTL_COPY_TMA) s->copied[0] = NONE;  // read long ago, when the stage before was filled
   if (ftl_select_is_mbarrier_role(s))
     add_ring_inst(s, FTL_OP_MBAR_ACQUIRE, op->ring, SPIN)->inst.flags =
@@ -192,9 +206,12 @@ void ftl_select_wait(ftl_select *s, const ftl_tile_op *op) {
     return;
   }
   if (s->copy == FTL_COPY_TMA) {
-    ftl_select_barrier_address(s, op->ring, 0);
-    add_ring_inst(s, FTL_OP_MBAR_WAIT, op->ring, SPIN);
+    bool has_address = ftl_select_read_index_ring(s, op->ring) != op->ring;
+    if (!has_address) ftl_select_barrier_address(s, op->ring, 0);
+    // ptxas tries a wait whose address is there as soon as nothing stands between, and branches on the result here.
+    add_ring_inst(s, FTL_OP_MBAR_WAIT, op->ring, SPIN)->inst.flags = has_address ? FTL_INST_TRIED : 0;
     read_next_stage(s, op->ring);
+    if (ftl_select_copies_together(s) && counter_here(s) == NONE) ftl_select_barrier(s);
     return;
   }
   bool more = s->op_idx + 1 < s->role->num_ops && op[1].kind == FTL_TILE_WAIT;

@@ -237,6 +237,8 @@ bool ftl_select_starts_sum(const ftl_select *s, const ftl_tile_op *op);
 // Packs the 16 columns of fp32 accumulators of operand block `block` to 16 bits.
 void ftl_select_pack(ftl_select *s, int32_t value, int32_t slab, int32_t block, int32_t destination);
 bool ftl_select_is_through_registers(const ftl_select *s, int32_t ring);  // see ftl_ring
+// Lean code of one role that copies by TMA, as Triton compiles tensor descriptors: all warps find a copy's coordinates.
+bool ftl_select_copies_together(const ftl_select *s);
 bool ftl_select_is_mbarrier_role(const ftl_select *s);  // producer and consumer roles talk through mbarriers
 // The rings whose stage indices serve this one too: of the stage being read, and of the one being filled. Rings of as
 // many stages that are waited for, or filled, as often share them, as in Triton's pipelines; with mbarriers each has

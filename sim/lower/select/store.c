@@ -167,6 +167,16 @@ static void write_fragments(ftl_select *s, const ftl_tile_op *op, uint8_t fills)
     }
 }
 
+static void write_by_stsm(ftl_select *s, const ftl_tile_op *op, uint8_t fills, uint8_t effects) {
+  int32_t blocks = (int32_t)ftl_divide_up(ftl_select_warp_columns(s, op->a.value), FTL_OPERAND_COLUMNS);
+  for (int32_t slab = 0; slab < s->values[op->a.value].map.num_slabs; slab++)
+    for (int32_t block = 0; block < blocks; block++) {
+      ftl_draft_inst *store = add_stsm(s, op, slab, block);
+      store->inst.ring_a = fills;
+      store->effects |= effects;
+    }
+}
+
 // Triton puts P by stmatrix where there is one (SASS of triton_attention.py and triton_decode.py with warps side by
 // side, whose rows meet). FlashAttention-2's backward kernels put P and dS in words (SmemCopyAtomPdS).
 static bool has_stsm(const ftl_select *s) {
@@ -178,21 +188,11 @@ static bool has_stsm(const ftl_select *s) {
   return rows_meet && !s->plain_code && s->arch->chip_compute_capability >= STSM_SINCE_COMPUTE_CAPABILITY;
 }
 
-static void put_by_stsm(ftl_select *s, const ftl_tile_op *op) {
-  int32_t blocks = (int32_t)ftl_divide_up(ftl_select_warp_columns(s, op->a.value), FTL_OPERAND_COLUMNS);
-  for (int32_t slab = 0; slab < s->values[op->a.value].map.num_slabs; slab++)
-    for (int32_t block = 0; block < blocks; block++) {
-      ftl_draft_inst *store = add_stsm(s, op, slab, block);
-      store->inst.ring_a = (uint8_t)op->ring;
-      store->effects |= FTL_EFFECT_CHAIN;
-    }
-}
-
 void ftl_select_put(ftl_select *s, const ftl_tile_op *op) {
   if (ftl_select_is_mbarrier_role(s))
     ftl_select_fail(s, "registers are put into ring %s in a kernel of several roles", s->tile->rings[op->ring].name);
   else if (has_stsm(s))
-    put_by_stsm(s, op);
+    write_by_stsm(s, op, (uint8_t)op->ring, FTL_EFFECT_CHAIN);
   else
     write_fragments(s, op, (uint8_t)op->ring);
 }
@@ -254,7 +254,10 @@ static void store_staged(ftl_select *s, const ftl_tile_op *op) {
   bool by_tma = s->copy == FTL_COPY_TMA && !s->plain_code && op->ref.row_end == FTL_TENSOR_END;
   ftl_select_staging_offsets(s, op->ring);
   if (!s->orders || s->orders[s->op_idx].barrier_before) ftl_select_barrier(s);
-  write_fragments(s, op, FTL_NO_RING);
+  if (ftl_select_copies_together(s))
+    write_by_stsm(s, op, FTL_NO_RING, 0);
+  else
+    write_fragments(s, op, FTL_NO_RING);
   if (by_tma) add_proxy_fence(s);
   ftl_select_barrier(s);
   if (by_tma)

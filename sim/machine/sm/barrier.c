@@ -9,6 +9,7 @@
 // all CTAs that share the ring's loads (cluster.c).
 // Each warp counts what it filled, waited for and released; so fill number f is in stage f mod num_stages, phase f div
 // num_stages.
+#include "base/integer.h"
 #include "machine/sm/state.h"
 
 // ---- named barriers ----
@@ -74,8 +75,10 @@ static uint32_t phase_of(const ftl_sm *sm, int32_t ring, uint32_t fill) {
 
 // A try_wait that fails suspends its warp on a scoreboard: Nsight Compute shows the producer of flash3_fwd, which does
 // nothing else, as one warp of long_scoreboard (kernels/measurements/attention_hopper_ncu.csv).
-static int64_t passes_at(const ftl_sm *sm, int64_t now, int64_t completed) {
-  return (completed > now ? completed : now) + sm->arch->shared_mbarrier_latency_cycles;
+static int64_t passes_at(const ftl_sm *sm, const sm_op *op, int64_t now, int64_t completed) {
+  int64_t latency = sm->arch->shared_mbarrier_latency_cycles;
+  if (op->flags & FTL_INST_TRIED) return ftl_larger(now + 1, completed + latency);
+  return ftl_larger(now, completed) + latency;
 }
 
 void ftl_sm_mbar_acquire(ftl_sm *sm, sm_warp *w, int64_t now) {
@@ -86,7 +89,7 @@ void ftl_sm_mbar_acquire(ftl_sm *sm, sm_warp *w, int64_t now) {
   w->wait_for = phase_of(sm, ring, fill) *
                 (uint32_t)(sm->program->rings[ring].num_consumer_warps * ftl_sm_sharing_ctas(sm, ring));
   if (stage->arrivals >= w->wait_for)
-    ftl_sm_warp_advance(sm, w, now, passes_at(sm, now, now), FTL_STALL_LONG_SCOREBOARD);
+    ftl_sm_warp_advance(sm, w, now, passes_at(sm, w->op, now, now), FTL_STALL_LONG_SCOREBOARD);
   else
     ftl_sm_warp_block(sm, w, SM_ON_EMPTY, FTL_STALL_LONG_SCOREBOARD);
 }
@@ -98,7 +101,7 @@ void ftl_sm_mbar_wait(ftl_sm *sm, sm_warp *w, int64_t now) {
   w->wait_id = index;
   w->wait_for = phase_of(sm, ring, fill) + 1;
   if (stage->fills >= w->wait_for)
-    ftl_sm_warp_advance(sm, w, now, passes_at(sm, now, stage->time), FTL_STALL_LONG_SCOREBOARD);
+    ftl_sm_warp_advance(sm, w, now, passes_at(sm, w->op, now, stage->time), FTL_STALL_LONG_SCOREBOARD);
   else
     ftl_sm_warp_block(sm, w, SM_ON_FULL, FTL_STALL_LONG_SCOREBOARD);
 }
@@ -107,7 +110,7 @@ static void wake(ftl_sm *sm, int32_t stage, sm_block block, uint32_t reached, in
   sm_warp *warps = warps_of_slot(sm, stage / sm->stages_per_cta);
   for (int32_t i = 0; i < sm->program->num_warps; i++)
     if (warps[i].blocked == block && warps[i].wait_id == stage && warps[i].wait_for <= reached)
-      ftl_sm_warp_resume(sm, &warps[i], now, passes_at(sm, now, completed), FTL_STALL_LONG_SCOREBOARD);
+      ftl_sm_warp_resume(sm, &warps[i], now, passes_at(sm, warps[i].op, now, completed), FTL_STALL_LONG_SCOREBOARD);
 }
 
 void ftl_sm_mbar_release(ftl_sm *sm, int32_t stage, uint32_t count, int64_t now) {

@@ -50,7 +50,7 @@ Test(unit_explain, a_decoding_step_falls_as_hbm_bandwidth_grows_and_with_nothing
 // 8 heads of 2048: each byte is used 1000 times.
 Test(unit_explain, prefill_falls_as_the_sm_clock_grows_and_not_with_hbm_bandwidth) {
   ftl_arch *arch;
-  ftl_explanation *e = explain("h200", "heads=8 seqlen=2048 head_dim=128", 2, &arch);
+  ftl_explanation *e = explain("h200", "heads=8 seqlen=2048 head_dim=128 num_stages=3", 2, &arch);
   cr_expect_gt(elasticity_of(e, "sm_clock"), 0.85);
   cr_expect_lt(fabs(elasticity_of(e, "hbm_bandwidth")), 0.05);
   cr_expect_gt(elasticity_of(e, "tensor_rate"), elasticity_of(e, "hbm_bandwidth"));

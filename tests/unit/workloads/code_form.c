@@ -116,8 +116,21 @@ Test(unit_workloads_code_form, products_in_clusters_or_strips_are_cublas) {
   CHECK("flash3_fwd", FORWARD "mma=wgmma copy=tma cluster=2x1", {FTL_PARAM_code, FTL_CODE_PLAIN});
 }
 
+// One buffer is nothing that its pipeliner makes.
+Test(unit_workloads_code_form, warpgroups_that_copy_by_tma_themselves_are_tritons_with_tensor_descriptors) {
+  static const char *const codes[] = {"", "code=lean"};
+  char params[128];
+  for (int i = 0; i < 2; i++) {
+    snprintf(params, sizeof params, FORWARD "mma=wgmma copy=tma num_stages=3 %s", codes[i]);
+    CHECK("flash2_fwd", params, {FTL_PARAM_code, FTL_CODE_LEAN}, {FTL_PARAM_scaling, FTL_SCALING_BY_TILE},
+          {FTL_PARAM_row_sums, FTL_ROW_SUMS_STEP}, {FTL_PARAM_guard, FTL_GUARD_MASKED}, {FTL_PARAM_exp2, FTL_EXP2_FTZ},
+          {FTL_PARAM_refill, FTL_REFILL_AUTO}, {FTL_PARAM_head_order, FTL_HEADS_FIRST});
+  }
+  CHECK("flash2_fwd", FORWARD "mma=wgmma copy=tma num_stages=1 code=lean", {FTL_PARAM_scaling, FTL_SCALING_SCORES});
+}
+
 Test(unit_workloads_code_form, all_others_are_written_by_hand) {
-  static const char *const instructions[] = {"mma=mma copy=cp_async", "mma=wgmma copy=tma"};
+  static const char *const instructions[] = {"mma=mma copy=cp_async", "mma=wgmma copy=tma num_stages=1"};
   for (int i = 0; i < 2; i++) {
     char params[128];
     snprintf(params, sizeof params, FORWARD "%s", instructions[i]);

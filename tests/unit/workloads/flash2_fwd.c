@@ -204,7 +204,8 @@ Test(unit_workloads_flash2_fwd, buffers_refilled_when_free_are_full_before_the_f
   }
 }
 
-// wgmma reads Q from shared memory; late refills need cp_async and wgmma and a second buffer. What was given stays.
+// wgmma reads Q from shared memory; late refills need wgmma and a second buffer, and by TMA lean code. What was given
+// stays.
 Test(unit_workloads_flash2_fwd, an_answer_says_where_q_is_and_when_buffers_are_refilled) {
   static const struct {
     const char *params;
@@ -212,7 +213,9 @@ Test(unit_workloads_flash2_fwd, an_answer_says_where_q_is_and_when_buffers_are_r
   } cases[] = {{"mma=mma", FTL_Q_OPERAND_REGISTERS, FTL_REFILL_EARLY},
                {"mma=wgmma num_stages=2", FTL_Q_OPERAND_SHARED, FTL_REFILL_LATE},
                {"mma=wgmma num_stages=1", FTL_Q_OPERAND_SHARED, FTL_REFILL_EARLY},
-               {"mma=wgmma copy=tma", FTL_Q_OPERAND_SHARED, FTL_REFILL_EARLY},
+               {"mma=wgmma copy=tma", FTL_Q_OPERAND_SHARED, FTL_REFILL_LATE},
+               {"mma=wgmma copy=tma code=plain", FTL_Q_OPERAND_SHARED, FTL_REFILL_EARLY},
+               {"mma=wgmma copy=tma num_stages=1", FTL_Q_OPERAND_SHARED, FTL_REFILL_EARLY},
                {"mma=mma q_operand=shared refill=behind", FTL_Q_OPERAND_SHARED, FTL_REFILL_BEHIND}};
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     ftl_spec spec;
