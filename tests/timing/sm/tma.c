@@ -80,6 +80,38 @@ Test(timing_sm_tma, registers_of_a_copy_are_free_before_its_lines_go) {
   rig_destroy(r);
 }
 
+// A phase that completes at 255 lets the warp go on at 265, tried before or not. One that comes to its wait at 290, when
+// it has been complete for long, goes on 10 cycles later, or in the next cycle where it had tried before.
+Test(timing_sm_tma, a_wait_that_was_tried_before_costs_its_branch) {
+  for (int tried = 0; tried < 2; tried++)
+    for (int late = 0; late < 2; late++) {
+      rig *r = rig_create(1);
+      uint16_t access = rig_access(r, 0, 4);
+      rig_ring(r, 1, 1);
+      rig_add(r, FTL_OP_TILE, -1, -1)->access = 0;           // 0
+      rig_add(r, FTL_OP_MBAR_ACQUIRE, -1, -1)->arg = 0;      // 1
+      rig_add(r, FTL_OP_MBAR_EXPECT, -1, -1)->arg = 0;       // 2
+      rig_add(r, FTL_OP_TMA_LOAD, -1, -1)->access = access;  // 3
+      rig_add(r, FTL_OP_MBAR_ADVANCE, -1, -1)->arg = 0;      // 4
+      rig_add(r, FTL_OP_EXIT, -1, -1);                       // 5
+      rig_role(r, 1);
+      rig_add(r, FTL_OP_FFMA, 0, -1)->repeat = (uint8_t)(late ? 255 : 1);  // 0
+      rig_add(r, FTL_OP_FFMA, 0, 0)->repeat = (uint8_t)(late ? 30 : 1);    // 1
+      ftl_warp_inst *wait = rig_add(r, FTL_OP_MBAR_WAIT, -1, -1);          // 2
+      wait->flags = tried ? FTL_INST_TRIED : 0;
+      rig_add(r, FTL_OP_FFMA, 1, -1);  // 3
+      rig_add(r, FTL_OP_EXIT, -1, -1);
+      rig_run(r, 1);
+      int64_t came = rig_cycle(r, 1, 2, 0), went_on = rig_cycle(r, 1, 3, 0);
+      if (late)
+        cr_expect_eq(went_on, came + (tried ? 1 : 10), "tried %d: %lld, %lld", tried, (long long)came, (long long)went_on);
+      else
+        cr_expect_eq(went_on, 265, "tried %d: %lld", tried, (long long)went_on);
+      if (late) cr_expect_gt(came, 265);
+      rig_destroy(r);
+    }
+}
+
 // Half a line a cycle: lines at 51, 53, 55, 57.
 Test(timing_sm_tma, lines_go_at_the_rate_of_the_engine) {
   rig *r = pipeline(1, 2, 4, 1);
