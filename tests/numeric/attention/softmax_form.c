@@ -7,7 +7,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static const char *const scalings[] = {"exponent", "scores", "twice", "apart"};
+static const char *const scalings[] = {"exponent", "scores", "twice", "apart", "by_tile"};
 
 Test(numeric_attention_softmax_form, forward_is_attention_wherever_scores_are_scaled) {
   static const char *const kernels[] = {

@@ -128,6 +128,15 @@ Test(unit_lower_checker_flash2, slabs_of_scores_that_take_turns) {
   cr_expect_eq(prove_tiles("h200", tiles, "num_stages=2 copy=cp_async code=lean refill=late scaling=twice"), 6);
 }
 
+// Tiles that TMA brings for warps which ask for them themselves, as Triton's tensor descriptors.
+Test(unit_lower_checker_flash2, descriptors_whose_products_run_on_into_the_next_step) {
+  static const char *const tiles[] = {"block_m=64 block_n=64 num_warps=4 mma=wgmma",
+                                      "block_m=128 block_n=64 num_warps=8 mma=wgmma",
+                                      "block_m=128 block_n=64 num_warps=4 mma=wgmma"};
+  cr_expect_eq(prove_tiles("h200", tiles, "num_stages=2 copy=tma code=lean refill=late scaling=by_tile"), 6);
+  cr_expect_eq(prove_tiles("h200", tiles, "num_stages=4 copy=tma code=lean refill=late head_dim=64"), 6);
+}
+
 // Of the warps of a row one stores its logarithm: each byte leaves once.
 Test(unit_lower_checker_flash2, warps_side_by_side_on_every_generation) {
   cr_expect_eq(prove_side_by_side("h200", "num_stages=1 refill=behind row_sums=step"), 6);
