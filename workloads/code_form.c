@@ -4,7 +4,7 @@
 
 typedef enum program {
   PROGRAM_BY_HAND,
-  PROGRAM_TRITON,  // and what has its addresses: cuBLAS, and the libraries that eager PyTorch calls
+  PROGRAM_TRITON,       // and what has its addresses: cuBLAS, and the libraries that eager PyTorch calls
   PROGRAM_DESCRIPTORS,  // Triton's tutorial with tensor descriptors
   PROGRAM_FLEX,
   PROGRAM_CUDNN,

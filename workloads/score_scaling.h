@@ -3,8 +3,8 @@
 // multiplication and a subtraction under UNFUSE_FMA, as PyTorch builds it), Triton's fused-attention tutorial (scores
 // are multiplied once, before the row maximum), PyTorch's flex_attention template (by the scale, then by log2(e)), SASS
 // of cuDNN's forward kernel for Hopper (apart: a multiplication and an addition after the row maximum), the present
-// form of Triton's tutorial (by tile: one multiply-add before each exponential, but of masked tiles, which it scales and
-// lowers by another, an addition as well).
+// form of Triton's tutorial (by tile: one multiply-add before each exponential, but of masked tiles, which it scales
+// and lowers by another, an addition as well).
 #ifndef FTL_WORKLOADS_SCORE_SCALING_H
 #define FTL_WORKLOADS_SCORE_SCALING_H
 

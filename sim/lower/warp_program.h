@@ -93,7 +93,7 @@ enum {
   FTL_INST_BYPASS_L1 = 8,    // global access that does not allocate in L1 (cp.async.cg, TMA)
   FTL_INST_GUARD = 32,       // BRA around a guarded block to its LABEL: not taken
   FTL_INST_SKIPS = 64,       // of a GUARD: taken, over code for rare numbers that is not here
-  FTL_INST_TRIED = 64,       // of an MBAR_WAIT: the warp has tried it long before, and comes to the branch on the result
+  FTL_INST_TRIED = 64,       // of an MBAR_WAIT: it was tried long before, and what is left is a branch on the result
   FTL_INST_WARPGROUP = 16,   // BAR_SYNC among the warps of one warpgroup instead of the role
   FTL_INST_RUNS_ON = 128,    // RING_FREE of a stage that wgmmas still read, until they are waited for in the next step
 };

@@ -79,9 +79,9 @@ static void copy_box(ftl_select *s, const ftl_tile_op *op, ftl_access access, in
 }
 
 // All warps find the coordinates, and meet between the expectation and the copy; the thread of warp i that asks for box
-// i is predicated. Here warp 0 asks for all. Source: SASS of kernels/foreign/triton_descriptors.py (Triton 3.6, sm_90a):
-// two ISETP and MOVs before the barrier; ELECT, two ISETP, two VOTEU, IADD3, IADD3.X, three MOV, four R2UR and seven
-// uniform ones behind it.
+// i is predicated. Here warp 0 asks for all. Source: SASS of kernels/foreign/triton_descriptors.py (Triton 3.6,
+// sm_90a): two ISETP and MOVs before the barrier; ELECT, two ISETP, two VOTEU, IADD3, IADD3.X, three MOV, four R2UR and
+// seven uniform ones behind it.
 static void find_coordinates(ftl_select *s, const ftl_tile_op *op) {
   enum { COMPARES = 3, ADDS = 2, MOVES = 3, UNIFORM_MOVES = 4, UNIFORM_INSTS = 9 };
   int32_t elected = ftl_select_temp(s, 0), address = ftl_select_temp(s, 2), moved = ftl_select_temp(s, 0);
@@ -112,7 +112,8 @@ void ftl_select_load_by_tma(ftl_select *s, const ftl_tile_op *op) {
   const uint8_t in_order = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
   ftl_select_ring *ring = &s->rings[op->ring];
   bool together = ftl_select_copies_together(s);
-  bool elected = !together && !ftl_select_producer_flags(s);  // a branch for the other threads; a producer role has it in its loop
+  // A branch for the other threads; a producer role has it in its loop.
+  bool elected = !together && !ftl_select_producer_flags(s);
   if (elected && !ring->stage_begun) ftl_select_begin_guarded_block(s, op->ring);
   if (!ring->stage_begun && together) {
     expect_together(s, op);

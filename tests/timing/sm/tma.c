@@ -80,8 +80,8 @@ Test(timing_sm_tma, registers_of_a_copy_are_free_before_its_lines_go) {
   rig_destroy(r);
 }
 
-// A phase that completes at 255 lets the warp go on at 265, tried before or not. One that comes to its wait at 290, when
-// it has been complete for long, goes on 10 cycles later, or in the next cycle where it had tried before.
+// A phase that completes at 255 lets the warp go on at 265, tried before or not. One that comes to its wait at 290,
+// when it has been complete for long, goes on 10 cycles later, or in the next cycle where it had tried before.
 Test(timing_sm_tma, a_wait_that_was_tried_before_costs_its_branch) {
   for (int tried = 0; tried < 2; tried++)
     for (int late = 0; late < 2; late++) {
@@ -104,7 +104,8 @@ Test(timing_sm_tma, a_wait_that_was_tried_before_costs_its_branch) {
       rig_run(r, 1);
       int64_t came = rig_cycle(r, 1, 2, 0), went_on = rig_cycle(r, 1, 3, 0);
       if (late)
-        cr_expect_eq(went_on, came + (tried ? 1 : 10), "tried %d: %lld, %lld", tried, (long long)came, (long long)went_on);
+        cr_expect_eq(went_on, came + (tried ? 1 : 10), "tried %d: %lld, %lld", tried, (long long)came,
+                     (long long)went_on);
       else
         cr_expect_eq(went_on, 265, "tried %d: %lld", tried, (long long)went_on);
       if (late) cr_expect_gt(came, 265);

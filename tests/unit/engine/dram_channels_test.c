@@ -12,7 +12,7 @@ static const double chunk_cycles = 63.36;
 static ftl_dram_channels make_channels_of(int32_t num_channels) {
   ftl_arch arch = {.l1_line_bytes = 128,
                    .dram_row_bytes = 1024,
-                    .dram_chunk_bytes = 512,
+                   .dram_chunk_bytes = 512,
                    .dram_num_channels = num_channels,
                    .dram_num_bank_groups = 1,
                    .dram_banks_per_group = 4,
@@ -21,7 +21,7 @@ static ftl_dram_channels make_channels_of(int32_t num_channels) {
                    .dram_trtw_cycles = 20,
                    .dram_twtr_cycles = 30,
                    .dram_queue_entries = 16,
-                    .dram_most_bypasses = 32,
+                   .dram_most_bypasses = 32,
                    .dram_trefi_cycles = 10000,
                    .dram_trfc_cycles = 100};
   ftl_dram_channels channels;

@@ -57,8 +57,9 @@ static const pair_case cases[] = {
     {"h200", DECODE "splits=1 num_stages=3"},
     {"h200", DECODE "splits=24 block_n=128"},
     {"a100_80", "heads=16 lengths=1000:300:37:512x3 head_dim=128 causal=1 block_m=128 block_n=64 num_warps=8"},
-    {"h200", "heads=16 kv_heads=4 lengths=900:300x4:64 head_dim=128 block_m=64 block_n=64 num_warps=4 layout=bshd "
-             "code=plain"},
+    {"h200",
+     "heads=16 kv_heads=4 lengths=900:300x4:64 head_dim=128 block_m=64 block_n=64 num_warps=4 layout=bshd "
+     "code=plain"},
     {"h200", D128 "block_m=64 block_n=64 num_warps=4 num_stages=3 copy=tma code=lean causal=1"},
     {"a100_80", PAGED "splits=8 page_layout=scattered"},
     {"h200", PAGED "splits=4 page_size=1 page_layout=scattered num_stages=3"},
