@@ -51,6 +51,7 @@ MICRO = ("device", "launch", "sides", "chase", "dram_bandwidth", "dram_mixture",
          "branch", "diverge", "pending_lines", "narrow_loads", "fill_rate", "l1_replacement", "operand_ports", "dispatch_beside", "wgmma_beside", "wgmma_beside_copy", "wgmma_beside_memory", "wgmma_issue", "special_queue", "loads_per_warp", "wgmma_turns", "wgmma_ping_pong", "scheduler", "cold_start", "cta_exit", "warp_order",
          "cluster_signal", "copy_beside", "copy_burst", "copy_pipe", "copy_release", "store_release", "stream_pairs", "tma_first", "tma_issue", "tma_pending", "tma_store", "mma_beside_shared", "mma_turns", "tile_merge", "gpc_clocks", "product_epilogue", "read_behind_stores", "fill_sides", "fabric_writes", "few_clocks", "grid_placement", "write_beside_read")
 PROFILED_MICRO = ("l2_capacity", "l2_replacement", "l2_side_reuse", "coalescer", "coalescer_window", "dirty_residue", "dispatch_stall", "fill_granule", "gpc_drift", "kernel_overhead", "local_memory", "store_merge", "tile_merge", "tma_columns")
+MICRO_KERNELS = "passes|sweep|dirty|mix|steps"  # parts of the names of those that are profiled
 MICRO_METRICS = ("gpu__time_duration.sum,sm__cycles_elapsed.max,dram__bytes_read.sum,dram__bytes_write.sum,lts__t_sectors_op_read.sum,lts__t_sectors_op_write.sum,"
                  "lts__t_sectors_srcunit_tex.sum,lts__t_sectors_srcunit_tex_lookup_hit.sum,lts__t_sectors_srcunit_tex_lookup_miss.sum,"
                  "lts__t_sectors_srcunit_ltcfabric.sum,lts__t_sectors_srcunit_ltcfabric_lookup_hit.sum,lts__t_sectors_srcunit_ltcfabric_lookup_miss.sum,"
@@ -225,7 +226,7 @@ def micro_ncu(name, out, facts):
     started = time.time()
     metrics = STALL_METRICS if name == "dispatch_stall" else MICRO_METRICS
     text, launches = profile([str(BUILD / "bin" / f"micro_{name}"), "--profile"], known_metrics(metrics), out / "raw", f"micro_{name}",
-                             ("--kernel-name", "regex:passes|sweep|dirty|mix"))
+                             ("--kernel-name", f"regex:{MICRO_KERNELS}"))
     rows = []
     for line, launch in paired(f"micro_{name}", text.splitlines(), launches):
         benchmark, variant, parameter, x, metric, value, unit = line.split(",")

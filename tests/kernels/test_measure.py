@@ -102,6 +102,11 @@ class Measure(unittest.TestCase):
                 self.assert_as_before("micro_coalescer_ncu.csv")
         self.assert_replaced("micro_coalescer_ncu.csv", 2)
 
+    def test_every_profiled_microbenchmark_has_a_kernel_that_the_profile_sees(self):
+        for name in measure.PROFILED_MICRO:
+            source = (ROOT / "kernels" / "micro" / f"{name}.cu").read_text()
+            self.assertRegex(source, rf"__global__[^;{{]*\b\w*({measure.MICRO_KERNELS})\w*\(", name)
+
     def test_a_failed_profile_of_a_microbenchmark_fails_it(self):
         self.before("micro_coalescer_ncu.csv")
         self.program("micro_coalescer", TWO_ROWS)
