@@ -1,4 +1,5 @@
-"""What runs a case: a function without arguments that launches its kernels and gives the output, [batch][heads][tokens][head_dim] (cuBLAS: the product)."""
+"""What runs a case: a function without arguments that launches its kernels and gives the output, [batch][heads][tokens][head_dim] (cuBLAS: the product).
+Backward it gives gradients by the inputs, and `gradient` of the function is the one of the output."""
 import itertools
 import math
 
@@ -7,6 +8,7 @@ import torch._inductor.codecache
 import torch._inductor.config
 import torch.nn.functional as F
 from eager_attention import eager_call
+from gradients import gradient_call
 from problems import lengths_of, number, visible
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -116,8 +118,7 @@ def sdpa_call(case, q, k, v):
     for t in (q, k, v):
         t.requires_grad_(True)
     o = forward()
-    gradient = torch.randn_like(o)
-    return lambda: torch.autograd.grad(o, (q, k, v), gradient, retain_graph=True)
+    return gradient_call(o, (q, k, v))
 
 
 CALLS = {"triton": triton_call, "triton_descriptors": triton_descriptors_call, "triton_paged": triton_paged_call, "triton_product": triton_product_call, "triton_softmax": triton_softmax_call, "flex": flex_call, "flex_decode": flex_call, "aten_flash": aten_flash_call, "cublas": cublas_call,

@@ -6,6 +6,7 @@ import math
 
 import torch
 import torch.nn.functional as F
+from gradients import gradient_call
 
 
 def weighted_values(scores, dropout_p, v):
@@ -47,6 +48,4 @@ def eager_call(case, q, k, v):
     program, causal, dropout_p = PROGRAMS[case["source"]], case["causal"] == "1", float(case.get("dropout_p") or 0)
     if case["pass"] == "fwd":
         return lambda: program(qkv, causal, padding, dropout_p).transpose(1, 2)
-    o = program(qkv, causal, padding, dropout_p)
-    gradient = torch.randn_like(o)
-    return lambda: torch.autograd.grad(o, qkv, gradient, retain_graph=True)
+    return gradient_call(program(qkv, causal, padding, dropout_p), (qkv,))

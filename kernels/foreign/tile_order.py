@@ -103,6 +103,8 @@ def main():
             print(f"{case}: {type(error).__name__}: {str(error)[:200]}", file=sys.stderr)
             if num_failed == 4:
                 sys.exit("too many failures")
+    if num_failed:
+        sys.exit(f"{num_failed} of {len(cases)} cases failed")
 
 
 if __name__ == "__main__":

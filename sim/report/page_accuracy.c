@@ -206,6 +206,7 @@ static void add_coverage(const ftl_page *page) {
                  (long long)page->num_unpredicted);
   }
   if (v->num_not_run > 0) ftl_text_add(page->out, ", %lld rows did not run", (long long)v->num_not_run);
+  if (v->num_unchecked > 0) ftl_text_add(page->out, ", %lld are unchecked", (long long)v->num_unchecked);
   ftl_text_add(page->out, ".\n");
   if (v->num_uncovered == 0) return;
   ftl_text_add(page->out, "<ul>");

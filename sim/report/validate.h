@@ -52,10 +52,11 @@ typedef struct ftl_validation {
   int64_t num_cases, capacity;
   ftl_uncovered *uncovered;  // rows that no configuration expresses
   int num_uncovered;
-  int64_t num_rows;      // read in all
-  int64_t num_not_run;   // rows that say that the kernel did not run
-  int64_t num_left_out;  // by filters; not among num_rows
-  // For ftl_validation_check: the first row that did not run, the first file whose cases have nothing to compare.
+  int64_t num_rows;       // read in all
+  int64_t num_not_run;    // rows that say that the kernel did not run, or not right
+  int64_t num_unchecked;  // rows that say that nothing checked what it computed; not among num_not_run
+  int64_t num_left_out;   // by filters; not among num_rows
+  // For ftl_validation_check: the first row that is not ok, the first file whose cases have nothing to compare.
   char not_run[160], unmeasured[448];
 } ftl_validation;
 

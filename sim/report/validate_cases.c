@@ -166,7 +166,7 @@ static ftl_status take_row(ftl_validation *v, sample *s, const ftl_measurement_f
   bool did_run = true;
   if (ftl_row_status_check(row, &did_run, &reason) != FTL_OK) status = FTL_BAD_INPUT;
   if (!did_run) {
-    ftl_validation_note_not_run(v, file, row);
+    ftl_validation_note_not_ok(v, file, row);
     return FTL_OK;
   }
   if (status == FTL_OK) return add_row(v, s, row, &c, file->path, error);

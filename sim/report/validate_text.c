@@ -61,6 +61,9 @@ void ftl_validation_coverage(const ftl_validation *v, const char *indent, ftl_te
                  v->uncovered[i].reason);
   }
   if (v->num_not_run > 0) ftl_text_add(out, "%sdid not run on the GPU: %lld rows\n", indent, (long long)v->num_not_run);
+  if (v->num_unchecked > 0) {
+    ftl_text_add(out, "%sran, but nothing checked what it computed: %lld rows\n", indent, (long long)v->num_unchecked);
+  }
   if (num_infeasible > 0) {
     ftl_text_add(out, "%sran, but predicted as infeasible: %lld cases\n", indent, (long long)num_infeasible);
   }

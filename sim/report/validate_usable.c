@@ -14,8 +14,10 @@ ftl_status ftl_row_status_check(const ftl_measurement *row, bool *did_run, ftl_e
   return ftl_error_set(error, FTL_BAD_INPUT, "status=%.40s: allowed is ok, or what kept the kernel from running", ran);
 }
 
-void ftl_validation_note_not_run(ftl_validation *v, const ftl_measurement_file *file, const ftl_measurement *row) {
-  if (v->num_not_run++ > 0) return;
+void ftl_validation_note_not_ok(ftl_validation *v, const ftl_measurement_file *file, const ftl_measurement *row) {
+  bool is_unchecked = strcmp(ftl_measurement_fact(row, "status"), "unchecked") == 0;
+  ++*(is_unchecked ? &v->num_unchecked : &v->num_not_run);
+  if (v->not_run[0] != '\0') return;
   snprintf(v->not_run, sizeof v->not_run, "%.100s:%lld: status=%.40s", file->path, (long long)row->line,
            ftl_measurement_fact(row, "status"));
 }
@@ -91,7 +93,7 @@ ftl_status ftl_validation_check(const ftl_validation *v, ftl_error *error) {
   }
   if (v->num_cases > 0) return ftl_error_set(error, FTL_BAD_INPUT, "%s", v->unmeasured);
   if (v->num_rows == 0) return ftl_error_set(error, FTL_BAD_INPUT, "no measured row is of what was asked for");
-  if (v->num_not_run == v->num_rows) {
+  if (v->num_not_run + v->num_unchecked == v->num_rows) {
     return ftl_error_set(error, FTL_BAD_INPUT, "%s: allowed is ok; none of the %lld measured rows has it", v->not_run,
                          (long long)v->num_rows);
   }

@@ -4,13 +4,14 @@
 
 #include "report/validate.h"
 
-// Whether a row says that its kernel ran. FTL_BAD_INPUT: "OK" and the like, which would leave rows out unseen.
+// Whether a row says that its kernel ran, and right. FTL_BAD_INPUT: "OK" and the like, which would leave rows out
+// unseen.
 FTL_MUST_USE ftl_status ftl_row_status_check(const ftl_measurement *row, bool *did_run, ftl_error *error);
 
-// What ftl_validation_check may have to say later, while the file is there: of a row that did not run, and of a file
+// What ftl_validation_check may have to say later, while the file is there: of a row that is not ok, and of a file
 // whose cases, those from first_case on, have nothing to compare.
-void ftl_validation_note_not_run(ftl_validation *validation, const ftl_measurement_file *file,
-                                 const ftl_measurement *row);
+void ftl_validation_note_not_ok(ftl_validation *validation, const ftl_measurement_file *file,
+                                const ftl_measurement *row);
 void ftl_validation_note_unmeasured(ftl_validation *validation, const ftl_measurement_file *file, int64_t first_case);
 
 #endif

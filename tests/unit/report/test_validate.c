@@ -200,10 +200,11 @@ Test(unit_report_validate, impossible_values_are_counted_and_not_compared) {
 Test(unit_report_validate, rows_of_unknown_workloads_are_counted_by_reason) {
   ftl_validation v = read_rows(
       "workload,status,condition,gpu\nabc,ok,ncu,NVIDIA H200\nabc,ok,ncu,NVIDIA H200\n"
-      "xyz,ok,ncu,NVIDIA H200\nabc,OutOfResources,ncu,NVIDIA H200\n");
-  cr_assert_eq(v.num_rows, 4);
+      "xyz,ok,ncu,NVIDIA H200\nabc,OutOfResources,ncu,NVIDIA H200\nabc,unchecked,ncu,NVIDIA H200\n");
+  cr_assert_eq(v.num_rows, 5);
   cr_assert_eq(v.num_cases, 0);
   cr_assert_eq(v.num_not_run, 1);
+  cr_assert_eq(v.num_unchecked, 1);
   cr_assert_eq(v.num_uncovered, 2);
   cr_assert_str_eq(v.uncovered[0].reason, "workload abc");
   cr_assert_eq(v.uncovered[0].num_rows, 2);
@@ -280,6 +281,8 @@ Test(unit_report_validate, cases_with_nothing_to_compare_say_which_column_was_ne
 
 Test(unit_report_validate, rows_that_did_not_run_or_have_no_workload_are_named) {
   is_unusable(SHAPE ",time_median_us" ROW "failed,stream,5\n", "f.csv:2: status=failed: allowed is ok; none of the 1");
+  is_unusable(SHAPE ",time_median_us" ROW "unchecked,stream,5\n",
+              "f.csv:2: status=unchecked: allowed is ok; none of the 1");
   is_unusable("status,condition\nok,ncu\n", "none of the 1 measured rows can be predicted: GPU not named");
 }
 
