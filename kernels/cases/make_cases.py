@@ -16,7 +16,7 @@ from lists.products import PRODUCT_COLUMNS, WGMMA_PRODUCT_COLUMNS
 from lists.writing import anything, as_in_their_files, every_other, every_third, none_to_calibrate, unseen, write
 
 UNPARTED_WGMMA_PRODUCT_COLUMNS = WGMMA_PRODUCT_COLUMNS[:-1]
-LAST_SET = 34
+LAST_SET = 35
 
 
 def write_own():
@@ -56,6 +56,7 @@ def write_foreign():
     write("efficient.csv", foreign.efficient(), FOREIGN_COLUMNS, anything)
     write("splits.csv", foreign.splits(), FOREIGN_COLUMNS, anything)
     write("types.csv", foreign.types(), [*FOREIGN_COLUMNS, "dtype", "transpose_b"], anything, none_to_calibrate)
+    write("descriptors.csv", foreign.descriptors(), FOREIGN_COLUMNS, anything)
     write("triton_wide.csv", foreign.triton_wide(), [*FOREIGN_COLUMNS, "block_k"], anything, none_to_calibrate)
 
 

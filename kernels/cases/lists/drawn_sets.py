@@ -7,7 +7,8 @@ from lists import fourth_set, third_set
 from lists.drawing import draw_block, draw_distinct, draw_shape
 from lists.foreign_kernels import BACKWARD, foreign_case, foreign_paged, foreign_product, of_lengths, triton_product, triton_softmax
 
-FOREIGN_COLUMNS_OF = fourth_set.FOREIGN_COLUMNS_OF | {"flash": third_set.FOREIGN_COLUMNS_OF["flash"]}
+FOREIGN_COLUMNS_OF = fourth_set.FOREIGN_COLUMNS_OF | {
+    "flash": third_set.FOREIGN_COLUMNS_OF["flash"], "descriptors": fourth_set.FOREIGN_COLUMNS_OF["triton"]}
 
 
 def triton(draw, most_held):
@@ -66,14 +67,27 @@ def rows(draw):
         yield triton_softmax(draw.randrange(200, 30000), columns, num_warps)
 
 
-SEEDS = {"triton": 1, "flex": 2, "library": 3, "flash": 6, "decode": 4, "rows": 5}
+def descriptors(draw):
+    """Triton with tensor descriptors, from the thirty-fifth set on: what fits in shared memory and registers."""
+    def config(head_dim):
+        while True:
+            (block_m, warps), block_n, stages = draw.choice(((64, 4), (128, 4), (128, 8))), draw.choice((32, 64, 128)), draw.randint(2, 4)
+            held = block_m // (warps // 4) // 64 * (block_n + head_dim) // 2
+            if held <= 192 and (block_m + 2 * stages * block_n) * head_dim * 2 <= 220 << 10:
+                return block_m, block_n, warps, stages
+    for head_dim, causal in ((64, 0), (64, 1), (128, 0), (128, 1)):
+        for _ in range(4):
+            yield foreign_case("triton_descriptors", draw_shape(draw, head_dim, causal, 128), config(head_dim))
+
+
+SEEDS = {"triton": 1, "flex": 2, "library": 3, "flash": 6, "decode": 4, "rows": 5, "descriptors": 7}
 ANY, AS_MANY_AS_REGISTERS = 1 << 20, 256  # elements that a lane holds, in the ninth set and since
 
 
 def foreign(number):
     """{kind: cases} of that set."""
     found = {}
-    for of in (triton, flex, library, flash, decode, rows):
+    for of in (triton, flex, library, flash, decode, rows, *([descriptors] if number >= 35 else [])):
         draw = random.Random(100 * number + SEEDS[of.__name__])
         more = [ANY if number == 9 else AS_MANY_AS_REGISTERS] if of == triton else []
         found[of.__name__] = of(draw, *more)

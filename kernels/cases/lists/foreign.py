@@ -33,6 +33,17 @@ def triton_more():
     return rows
 
 
+def descriptors():
+    """Triton's attention with tensor descriptors; O of 128 x 128 tiles on four warps would fill the register file."""
+    rows = []
+    for shape in ((2, 16, 16, 2048, 128, 0), (4, 32, 8, 4096, 128, 1), (8, 16, 16, 1024, 64, 0), (1, 24, 6, 8192, 64, 1),
+                  (32, 16, 16, 512, 128, 1), (3, 10, 5, 3072, 128, 0)):
+        for config in ((64, 32, 4, 2), (64, 32, 4, 4), (64, 64, 4, 2), (64, 64, 4, 3), (64, 128, 4, 2), (128, 32, 8, 3),
+                       (128, 64, 4, 2), (128, 64, 8, 2), (128, 64, 8, 3), (128, 128, 8, 2), (128, 128, 8, 3)):
+            rows.append(foreign_case("triton_descriptors", shape, config))
+    return rows
+
+
 def library():
     rows = []
     for heads_dim in (64, 128):
