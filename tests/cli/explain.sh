@@ -24,7 +24,7 @@ grep -q "^  block_n=128 " out || bad "no neighbour of an infeasible kernel"
 ! grep -q "^what if" out || bad "a what-if of nothing"
 
 # A latency that is waited for longest and that nothing hangs on.
-accepted "  bottleneck: latency of arithmetic" "$REAL" explain --arch h200 --workload flash2_fwd heads=66 seqlen=512 head_dim=128
+accepted "  bottleneck: latency of arithmetic" "$REAL" explain --arch h200 --workload flash2_fwd heads=66 seqlen=512 head_dim=128 code=plain
 grep -q "^warps wait longest for: latency of arithmetic; yet math_latency 1.33 times better changes the time by [-+][01]\.[0-9] % only$" out ||
   bad "a bottleneck that the what-ifs contradict is not named"
 

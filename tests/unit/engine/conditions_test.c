@@ -11,7 +11,7 @@ static double held_power_w(const ftl_arch *arch, const char *parameters, double 
   return predict(arch, held).value[FTL_METRIC_power_w];
 }
 
-#define LARGE "heads=32 seqlen=2048 head_dim=128 "
+#define LARGE "code=plain heads=32 seqlen=2048 head_dim=128 "
 
 // The limit is set half-way between the static power and what the kernel draws without a limit.
 Test(unit_engine_conditions, a_launch_holds_the_highest_clock_at_which_it_keeps_the_limit) {

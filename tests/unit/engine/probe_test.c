@@ -8,7 +8,7 @@
 
 enum { SM_KHZ = 1700000 };
 
-#define SHAPE "heads=16 head_dim=128 block_m=128 block_n=64 num_warps=8 "
+#define SHAPE "code=plain heads=16 head_dim=128 block_m=128 block_n=64 num_warps=8 "
 
 static ftl_pipeline_launch launch_of(const lowered *l) {
   ftl_launch launch = {
@@ -96,8 +96,8 @@ Test(unit_engine_probe, of_ctas_that_differ_in_length_a_whole_period_is_probed) 
 // 32 causal heads of 1024 tiles, walked in groups: three heads are the probe. In its last third most SMs hold one of
 // two CTAs, or none, and the work of an SM that holds one is less than that of a full one.
 Test(unit_engine_probe, of_a_long_walk_of_unlike_ctas_three_periods_are_probed) {
-  lowered l =
-      lower_flash2("h200", "heads=32 head_dim=128 block_m=128 block_n=64 num_warps=8 seqlen=131072 causal=true");
+  lowered l = lower_flash2(
+      "h200", "heads=32 head_dim=128 block_m=128 block_n=64 num_warps=8 seqlen=131072 causal=true code=plain");
   ftl_pipeline_launch whole = launch_of(&l), part;
   ftl_probe probe;
   cr_assert(ftl_sampled_try_plan(&whole.launch, &whole.plan));

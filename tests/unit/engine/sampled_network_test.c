@@ -11,7 +11,7 @@ static ftl_metrics predict(const ftl_arch *arch, const char *parameters) {
 // row, writes 64 sums in 8 sectors, and reads K and V in 4 sectors a key each.
 #define ONE_HEAD                                                                                                   \
   "heads=1 seqlen_q=8448 seqlen_kv=512 head_dim=64 block_m=64 block_n=64 num_warps=4 num_stages=2 clock_mhz=1200 " \
-  "detail=sampled"
+  "detail=sampled code=plain"
 enum { NUM_CTAS = 132, OWN_SECTORS = 64 * 4 + 64 * 4 + 8, SHARED_SECTORS = 512 * 4 * 2 };
 
 // Reads of K and V by CTAs that walk in step are merged, up to l2.coalescer_merges of a GPC at once.
@@ -157,8 +157,10 @@ Test(unit_engine_sampled_network, ctas_that_store_alone_stay_together) {
 
 // Two CTAs an SM of 64 query rows: what drives them apart is one key's where loops fetch ahead and the other's where
 // they wait for loads of their own iteration, and neither matters to CTAs that have their SMs alone.
-#define TWO_AN_SM "heads=1 seqlen_q=16896 seqlen_kv=512 head_dim=64 block_m=64 block_n=64 num_warps=4 clock_mhz=1200 "
-#define ONE_AN_SM "heads=1 seqlen_q=8448 seqlen_kv=512 head_dim=64 block_m=64 block_n=64 num_warps=4 clock_mhz=1200 "
+#define TWO_AN_SM \
+  "code=plain heads=1 seqlen_q=16896 seqlen_kv=512 head_dim=64 block_m=64 block_n=64 num_warps=4 clock_mhz=1200 "
+#define ONE_AN_SM \
+  "code=plain heads=1 seqlen_q=8448 seqlen_kv=512 head_dim=64 block_m=64 block_n=64 num_warps=4 clock_mhz=1200 "
 
 Test(unit_engine_sampled_network, loops_that_wait_for_their_loads_have_a_drift_of_their_own) {
   ftl_arch *shipped = shipped_arch("h200"), ahead = *shipped, waiting = *shipped;
