@@ -45,6 +45,15 @@ def flash2_wgmma():
             yield (block_m, block_n, warps, stages, head_dim, causal, copy), copy
 
 
+def flash2_wgmma_wide():
+    """Tiles whose columns are no power of two."""
+    for (block_m, warps), block_n, head_dim, causal in itertools.product(((64, 4), (128, 4), (128, 8)), (96, 160), (64, 128), (0, 1)):
+        if block_m // (warps // 4) // 64 * (block_n + head_dim) // 2 > 230:
+            continue  # accumulators alone would fill the register file
+        for stages, copy in itertools.product((1, 2), ("cp_async", "tma")):
+            yield (block_m, block_n, warps, stages, head_dim, causal, copy), copy
+
+
 def flash3():
     for block_n, head_dim, causal in itertools.product((32, 64, 128), (64, 128, 256), (0, 1)):
         yield (128, block_n, 8, 2, head_dim, causal, ""), "pingpong"
@@ -87,7 +96,7 @@ def instances(arch):
         yield "decode_mma", (1, 0, d // 32, 1, d, 0, "combine"), "decode_mma", f"decode_mma::combine<{d}>({TILES}, decode_mma::Partial)"
     if arch != "90a":
         return
-    for (m, n, warps, stages, d, causal, copy), variant in flash2_wgmma():
+    for (m, n, warps, stages, d, causal, copy), variant in itertools.chain(flash2_wgmma(), flash2_wgmma_wide()):
         yield ("flash2_wgmma", (m, n, warps, stages, d, causal, variant), "flash2_wgmma",
                f"flash2_wgmma::forward<flash2_wgmma::Shape<{m}, {n}, {warps}, {stages}, {d}, {boolean(causal)}, flash2_wgmma::Copy::{copy}>>({MAPS})")
     for (m, n, warps, stages, d, causal, _), variant in flash3():

@@ -4,14 +4,17 @@
 // 16 columns is four adjacent registers, taking turns between the rows. ptxas writes it over the fragment of the first
 // 8 columns as the exponentials of one row are done, so what stands there of the other row has to move out: a quarter
 // of the columns on their way, which are 64 of each slab at most. Where the product follows without a wait in between,
-// most operands get registers of their own: half of the accumulator, unless that would spill. Source: SASS of
-// kernels/attention/flash2_wgmma.h for sm_90a, which names 7 registers more than are live with one slab (64 x 128 tiles
-// of 4 warps) and 15 with two (128 x 64). Instances of kernels/measurements/registers.csv with TMA that do not spill
-// are then off by 2.6 % (tests/reference/registers).
+// most operands get registers of their own: half of the accumulator, unless that would spill; half of them where
+// cp.async brings the other operand, whose barrier ptxas has behind the conversion (12 of 24 registers of 128 x 96
+// tiles of 8 warps with one buffer, where TMA's has 24). Source: SASS of kernels/attention/flash2_wgmma.h for sm_90a,
+// which names 7 registers more than are live with one slab (64 x 128 tiles of 4 warps) and 15 with two (128 x 64).
+// Instances of kernels/measurements/registers.csv with TMA that do not spill are then off by 2.6 %
+// (tests/reference/registers).
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
-enum { MOVED_SHARE = 4, SHARE_APART = 2, MOST_FRAGMENTS = 8 };  // a fragment is 8 columns of a slab
+enum { MOVED_SHARE = 4, MOST_FRAGMENTS = 8 };  // a fragment is 8 columns of a slab
+enum { SHARE_APART = 2, SHARE_APART_BEFORE_A_BARRIER = 4 };
 
 // The CONVERT of `value` from the operation at hand on, in the same loop; -1: none.
 static int32_t conversion_of(const ftl_select *s, int32_t value) {
@@ -47,10 +50,14 @@ static operand_use use_of(const ftl_select *s, int32_t conversion) {
   return NO_OPERAND;
 }
 
+static int32_t share_apart(const ftl_select *s) {
+  return s->plain_code && s->copy == FTL_COPY_CP_ASYNC ? SHARE_APART_BEFORE_A_BARRIER : SHARE_APART;
+}
+
 static int32_t registers_beside(const ftl_select *s, const ftl_select_value *accumulator, operand_use use) {
   int32_t a_fragment = accumulator->map.num_registers, fragments = accumulator->map.per_slab;
   if (use >= AT_ONCE && !s->is_short_of_registers)
-    return accumulator->map.num_slabs * fragments * a_fragment / SHARE_APART;
+    return accumulator->map.num_slabs * fragments * a_fragment / share_apart(s);
   if (fragments > MOST_FRAGMENTS) fragments = MOST_FRAGMENTS;
   return accumulator->map.num_slabs * fragments * a_fragment / MOVED_SHARE;
 }
