@@ -94,3 +94,15 @@ Test(unit_lower_descriptors, a_masked_score_takes_an_addition_more) {
   cr_expect_eq(whole[1], whole[0]);
   cr_expect_eq(masked[1], masked[0] + 32);
 }
+
+// With three stages Q and two tiles of K and of V are asked for ahead of the loop: each makes an mbarrier, behind which
+// all warps meet, and is copied behind another meeting. Each is waited for outside of the loop, Q before it and what is
+// left of K and V behind it, where its mbarrier is taken back. O's rows are staged behind one meeting and stored behind
+// another.
+Test(unit_lower_descriptors, mbarriers_are_made_and_taken_back_one_by_one) {
+  programs p = lowered("h200", DESCRIPTORS "head_dim=64 block_m=64 block_n=64 num_warps=4 num_stages=3");
+  int64_t met = 0, in_loop = count_loop(p.warps, 0).insts[FTL_OP_BAR_SYNC];
+  for (int32_t i = 0; i < p.warps->num_insts; i++) met += p.warps->insts[i].opcode == FTL_OP_BAR_SYNC;
+  cr_expect_eq(met - in_loop, 2 * (1 + 2 + 2) + (1 + 2 + 2) + 2, "%lld", (long long)(met - in_loop));
+  programs_fini(&p);
+}
