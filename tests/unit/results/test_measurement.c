@@ -165,8 +165,7 @@ Test(unit_results_measurement, reads_the_projects_files_with_their_provenance_li
 }
 
 Test(unit_results_measurement, names_file_line_and_column_of_what_is_wrong) {
-  refused(COLUMNS VALUES "12.5\n" VALUES "fast\n",
-          "m.csv:3: column 12 (time_median_us): \"fast\" is not a number");
+  refused(COLUMNS VALUES "12.5\n" VALUES "fast\n", "m.csv:3: column 12 (time_median_us): \"fast\" is not a number");
   refused(COLUMNS VALUES "12.5\nflash2_fwd,2,8\n", "m.csv:3: column 4: the row has 3 fields, the header 12");
   refused(COLUMNS VALUES "12.5,9\n", "m.csv:2: column 13: the row has 13 fields, the header 12");
   refused(COLUMNS, "m.csv:2: a header and no rows");
