@@ -325,6 +325,7 @@ const ftl_workload ftl_workload_flash1_fwd = {
         "memory each "
         "step",
     .accepts = FTL_FLASH1_PARAMS | FTL_TAKES(kv_operand) | FTL_TAKES(splits),
+    .keeps_spilling_tiles = true,
     .packs_queries = true,
     .set_defaults = ftl_flash1_set_defaults,
     .build = build,
