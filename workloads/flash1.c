@@ -192,6 +192,35 @@ void ftl_flash1_each_block(const ftl_flash1 *f, ftl_flash1_block_fn fn, void *co
   ftl_end_loop(b);
 }
 
+// Rows of a head whose tiles see keys beyond the first block, which all tiles walk.
+static int64_t num_rows_beyond_first(const ftl_attention *a, int64_t seqlen_q, int64_t seqlen_kv) {
+  if (seqlen_kv <= a->block_n) return 0;
+  if (!a->causal) return seqlen_q;
+  int64_t first_seeing = ftl_larger(0, a->block_n - (seqlen_kv - seqlen_q));  // a query of that block's tile
+  return ftl_larger(0, seqlen_q - first_seeing / a->block_m * a->block_m);
+}
+
+// Those of a list see a block last that was not their first.
+static int64_t num_rows_in_two_blocks(const ftl_flash1 *f) {
+  const ftl_tile_lists *lists = f->lists;
+  int64_t rows = 0;
+  for (int64_t block = 0; block < lists->num_kept_tiles; block++)
+    for (int32_t i = lists->ends[2 * block + 1]; i < lists->ends[2 * block + 2]; i++) {
+      int64_t row = (int64_t)(lists->tiles[i] / 2) * f->a.block_m;
+      if (lists->tiles[i] % 2 == 1) rows += ftl_smaller(f->a.block_m, f->a.seqlen_q - row);
+    }
+  return rows;
+}
+
+int64_t ftl_flash1_num_partial_rows(const ftl_flash1 *f) {
+  int64_t rows = 0;
+  if (f->lists != NULL) return f->a.batch * f->a.heads * num_rows_in_two_blocks(f);
+  if (f->packed == NULL) return f->a.batch * f->a.heads * num_rows_beyond_first(&f->a, f->a.seqlen_q, f->a.seqlen_kv);
+  for (int64_t i = 0; i < f->packed->num_sequences; i++)
+    rows += num_rows_beyond_first(&f->a, f->packed->lengths[i], f->packed->lengths[i]);
+  return f->a.heads * rows;
+}
+
 // The first key that no query of the tile at `row` sees.
 static ftl_expr end_of_keys(const ftl_flash1 *f, ftl_expr row) {
   ftl_builder *b = f->b;

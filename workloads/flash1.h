@@ -39,6 +39,8 @@ ftl_flash1 ftl_flash1_of(ftl_builder *builder, const ftl_spec *spec, const ftl_t
 void ftl_flash1_set_tile(ftl_flash1 *f);
 // Blocks of keys of the longest sequence.
 int64_t ftl_flash1_num_key_blocks(const ftl_attention *a, const ftl_packed_batch *packed);
+// Rows of all heads whose query tiles see keys of more than one block: what they have so far passes through memory.
+int64_t ftl_flash1_num_partial_rows(const ftl_flash1 *f);
 // Packed sequences, each of them one tile; NULL where they are equally long. As ftl_packed_batch_create.
 FTL_MUST_USE ftl_status ftl_flash1_pack(ftl_packed_batch **out, const ftl_spec *spec, ftl_error *error);
 // For each block of keys the query tiles that see some of it: first those that saw none before, then those that did,

@@ -208,6 +208,7 @@ static void write_gradients(ftl_backward *backward) {
       .f = ftl_flash1_of(b, backward->spec, backward->lists, backward->packed), .backward = backward, .t = backward->t};
   ftl_flash1_set_tile(&w.f);
   ftl_attention *a = &w.f.a;
+  if (w.t.d_q_sum >= 0) ftl_builder_needs(b, w.t.d_q_sum, ftl_flash1_num_partial_rows(&w.f) * a->head_dim);
   a->padded_head_dim = padded(a->padded_head_dim, w.f.num_warps);
   a->padded_head_dim_v = padded(a->padded_head_dim_v, w.f.num_warps);
   int32_t role = ftl_builder_role(b, "main", w.f.num_warps, 0);

@@ -43,6 +43,9 @@ static void declare_tensors(flash1_fwd *w) {
   w->o_sum =
       ftl_builder_tensor(b, "o_sum", FTL_FP32, FTL_TENSOR_TEMP, ftl_contiguous(batch, a->heads, rows, a->head_dim_v));
   w->lse_sum = ftl_builder_tensor(b, "lse_sum", FTL_FP32, FTL_TENSOR_TEMP, ftl_contiguous(batch, a->heads, rows, 1));
+  int64_t partial_rows = ftl_flash1_num_partial_rows(&w->f);
+  ftl_builder_needs(b, w->o_sum, partial_rows * a->head_dim_v);
+  ftl_builder_needs(b, w->lse_sum, partial_rows);
 }
 
 static bool outputs_lie_over_keys(const flash1_fwd *w) {
@@ -322,6 +325,7 @@ const ftl_workload ftl_workload_flash1_fwd = {
         "memory each "
         "step",
     .accepts = FTL_FLASH1_PARAMS | FTL_TAKES(kv_operand) | FTL_TAKES(splits),
+    .keeps_spilling_tiles = true,
     .packs_queries = true,
     .set_defaults = ftl_flash1_set_defaults,
     .build = build,

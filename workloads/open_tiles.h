@@ -1,4 +1,5 @@
-// Tiles, stages and warps that a user left open, where a GPU's shared memory does not take the general defaults.
+// Tiles, stages and warps that a user left open, where a GPU's shared memory does not take the general defaults, or its
+// registers do not.
 // Source: FlashAttention-2's library chooses so by shared memory and head_dim (csrc/flash_attn/src/
 //   flash_fwd_launch_template.h: 128 x 64 tiles become 128 x 32, then 64 x 64 with one buffer).
 #ifndef FTL_WORKLOADS_OPEN_TILES_H

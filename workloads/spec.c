@@ -183,12 +183,26 @@ void ftl_spec_set_default(ftl_spec *spec, ftl_param param, int64_t value) {
   if ((spec->given >> param & 1) == 0) spec->value[param] = value;
 }
 
-static ftl_status set_from_lengths(ftl_spec *spec, ftl_param param, int64_t value, bool is_exact, ftl_error *error) {
+static int64_t store_unless_given(ftl_spec *spec, ftl_param param, int64_t value) {
   if ((spec->given >> param & 1) == 0) store(spec, (int)param, value);
-  int64_t given = spec->value[param];
-  if (is_exact ? given == value : given >= value) return FTL_OK;
-  return ftl_error_set(error, FTL_BAD_INPUT, "%s=%lld: lengths has %s%lld", ftl_param_get(param)->name,
-                       (long long)given, is_exact ? "" : "one of ", (long long)value);
+  return spec->value[param];
+}
+
+// Packed sequences have their own lengths and no other; a cache of keys may have room for more than the longest.
+static ftl_status complete_seqlen(ftl_spec *spec, int64_t longest, ftl_error *error) {
+  bool packed = spec->workload->packs_queries;
+  int64_t keys = store_unless_given(spec, FTL_PARAM_seqlen_kv, longest);
+  int64_t queries = packed ? store_unless_given(spec, FTL_PARAM_seqlen_q, longest) : longest;
+  if (packed && keys == queries && keys != longest)
+    return ftl_error_set(error, FTL_BAD_INPUT, "seqlen=%lld: the longest of lengths is %lld", (long long)keys,
+                         (long long)longest);
+  const ftl_param params[] = {FTL_PARAM_seqlen_q, FTL_PARAM_seqlen_kv};
+  const int64_t given[] = {queries, keys};
+  for (int i = 0; i < 2; i++)
+    if (packed ? given[i] != longest : given[i] < longest)
+      return ftl_error_set(error, FTL_BAD_INPUT, "%s=%lld: the longest of lengths is %lld",
+                           ftl_param_get(params[i])->name, (long long)given[i], (long long)longest);
+  return FTL_OK;
 }
 
 // What a list of lengths says of the sizes of the batch. They then count as given.
@@ -196,11 +210,10 @@ static ftl_status complete_lengths(ftl_spec *spec, ftl_error *error) {
   if (!takes(spec, FTL_PARAM_lengths) || spec->value[FTL_PARAM_lengths] == 0) return FTL_OK;
   int64_t count = ftl_spec_list(spec, FTL_PARAM_lengths, NULL, 0);
   int64_t longest = ftl_spec_list_most(spec, FTL_PARAM_lengths);
-  ftl_status status = set_from_lengths(spec, FTL_PARAM_batch, count, true, error);
-  if (status == FTL_OK) status = set_from_lengths(spec, FTL_PARAM_seqlen_kv, longest, false, error);
-  if (status == FTL_OK && spec->workload->packs_queries)
-    status = set_from_lengths(spec, FTL_PARAM_seqlen_q, longest, false, error);
-  return status;
+  int64_t batch = store_unless_given(spec, FTL_PARAM_batch, count);
+  if (batch != count)
+    return ftl_error_set(error, FTL_BAD_INPUT, "batch=%lld: lengths has %lld", (long long)batch, (long long)count);
+  return complete_seqlen(spec, longest, error);
 }
 
 ftl_status ftl_spec_complete(ftl_spec *spec, ftl_error *error) {

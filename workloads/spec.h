@@ -228,11 +228,12 @@ enum { FTL_MAX_LAUNCHES = 24 };
 
 struct ftl_workload {
   const char *name, *doc;
-  ftl_param_set accepts;  // parameters that it reads
-  bool decodes;           // one query a head (seqlen_q) unless given
-  bool packs_queries;     // `lengths` are those of the queries too, else of the keys alone
-  uint32_t schedules;     // bit per value of `schedule` that it knows, if it takes that parameter
-  uint32_t dtypes;        // likewise of `dtype`; 0: fp16 and bf16
+  ftl_param_set accepts;      // parameters that it reads
+  bool decodes;               // one query a head (seqlen_q) unless given
+  bool keeps_spilling_tiles;  // narrower tiles cost more than spills: all results pass through memory once for each
+  bool packs_queries;         // `lengths` are those of the queries too, else of the keys alone
+  uint32_t schedules;         // bit per value of `schedule` that it knows, if it takes that parameter
+  uint32_t dtypes;            // likewise of `dtype`; 0: fp16 and bf16
   // May be NULL: replaces general defaults of parameters that the user left open by the workload's own.
   void (*set_defaults)(ftl_spec *spec);
   // May be NULL: values that depend on the GPU, as `auto` of copy and mma does.

@@ -61,7 +61,7 @@ static near_miss find_near_miss(const ftl_measurement *row) {
 // A number that no measurement can give is kept and not compared; NULL: the row has none.
 static const ftl_measured_value *find_impossible(const ftl_measurement *row) {
   for (int i = 0; i < row->num_values; i++)
-    if (row->values[i].is_impossible) return &row->values[i];
+    if (row->values[i].is_impossible && row->values[i].column != NULL) return &row->values[i];
   return NULL;
 }
 
@@ -75,7 +75,7 @@ void ftl_validation_note_unmeasured(ftl_validation *v, const ftl_measurement_fil
   const ftl_measured_value *impossible = find_impossible(row);
   char meant[192] = "";
   if (impossible != NULL) {
-    snprintf(meant, sizeof meant, "; %.80s is %g, which cannot be", impossible->metric, impossible->value);
+    snprintf(meant, sizeof meant, "; %.80s is %.40s, which cannot be", impossible->column, impossible->text);
   } else if (nearest.column != NULL) {
     snprintf(meant, sizeof meant, "; the nearest to %.60s is %.80s", nearest.column, nearest.metric);
   }

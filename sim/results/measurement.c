@@ -17,6 +17,7 @@ static const char *const format_names[] = {"project", "ncu raw", "ncu details"};
 // What the header says about a column.
 typedef struct column {
   const char *name;  // as facts and values are called
+  const char *file_name;
   const char *unit;  // base unit
   double scale;      // to the base unit
   bool is_value;     // a counter; else a fact
@@ -188,12 +189,16 @@ static ftl_status read_header(reader *r) {
     if (status == FTL_OK) status = check_metric_spelling(r, i);
     if (status != FTL_OK) return status;
     column *c = &r->columns[i];
-    *c = (column){.name = keep(r, fact_name(name)), .unit = "", .scale = 1, .is_value = is_metric(name)};
+    const char *kept = keep(r, name);
+    if (kept == NULL) return no_memory(r);
+    *c = (column){.name = fact_name(kept), .file_name = kept, .unit = "", .scale = 1, .is_value = is_metric(name)};
     c->may_be_text = is_ncu;
     if (!is_ncu && strcmp(name, "time_median_us") == 0) {
-      *c = (column){.name = "foretile__stream_time.sum", .unit = "ns", .scale = 1e3, .is_value = true};
+      c->name = "foretile__stream_time.sum";
+      c->unit = "ns";
+      c->scale = 1e3;
+      c->is_value = true;
     }
-    if (c->name == NULL) return no_memory(r);
   }
   return FTL_OK;
 }
@@ -249,8 +254,14 @@ static ftl_status add_value(reader *r, ftl_measurement *row, const column *c, in
   switch (ftl_measured_number_parse(text, &number)) {
     case FTL_NUMBER: {
       number *= c->scale;
-      bool is_impossible = ftl_measured_is_impossible(c->name, number);
-      return push_value(r, row, (ftl_measured_value){c->name, c->unit, number, is_impossible});
+      ftl_measured_value value = {.metric = c->name, .unit = c->unit, .value = number};
+      value.is_impossible = ftl_measured_is_impossible(c->name, number);
+      if (value.is_impossible) {
+        value.column = c->file_name;
+        value.text = keep(r, text);
+        if (value.text == NULL) return no_memory(r);
+      }
+      return push_value(r, row, value);
     }
     case FTL_NUMBER_MISSING:
       return FTL_OK;
@@ -262,7 +273,7 @@ static ftl_status add_value(reader *r, ftl_measurement *row, const column *c, in
     return add_fact(r, row, c->name, text);
   }
   return ftl_error_set(r->error, FTL_BAD_INPUT, "%s:%lld: column %d (%.100s): \"%.40s\" is not a number", r->csv->path,
-                       (long long)r->csv->line, column_idx + 1, c->name, text);
+                       (long long)r->csv->line, column_idx + 1, c->file_name, text);
 }
 
 static ftl_status read_wide_row(reader *r) {
@@ -334,8 +345,9 @@ static ftl_status read_metric_line(reader *r) {
   ftl_status status = continues_launch(r) ? FTL_OK : begin_launch(r);
   if (status != FTL_OK || label[0] == '\0') return status;  // a rule's line has no metric
   const char *unit = keep(r, r->csv->fields[r->unit_idx]);
-  column c = {.name = keep(r, metric_of_label(label)), .is_value = true, .may_be_text = true};
-  if (c.name == NULL || unit == NULL) return no_memory(r);
+  const char *kept = keep(r, label);
+  if (kept == NULL || unit == NULL) return no_memory(r);
+  column c = {.name = metric_of_label(kept), .file_name = kept, .is_value = true, .may_be_text = true};
   c.scale = ftl_measured_unit_scale(unit, &c.unit);
   return add_value(r, &r->out->rows[r->out->num_rows - 1], &c, r->value_idx);
 }

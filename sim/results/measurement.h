@@ -19,6 +19,9 @@ typedef struct ftl_measured_value {
   const char *unit;    // base unit; "" where the file does not say
   double value;
   bool is_impossible;  // a share above 100 %, a negative count, no time: what replay passes of a short kernel give
+  // Of an impossible one of a file that was just read, else NULL: its column, or line of Nsight Compute's details page,
+  // and its text.
+  const char *column, *text;
 } ftl_measured_value;
 
 // One launch, or one timed case.

@@ -4,10 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <xxhash.h>
+
 typedef struct ftl_dimension {
   char *name;
   char **values;
   int num_values;
+  int32_t *slots;  // 1 + the value's number, by its hash (open addressing); 0: free
+  uint64_t num_slots;
 } ftl_dimension;
 
 ftl_status ftl_space_init(ftl_space *space, const char *workload, ftl_error *error) {
@@ -23,6 +27,7 @@ void ftl_space_fini(ftl_space *space) {
     ftl_dimension *dimension = &space->dimensions[i];
     for (int j = 0; j < dimension->num_values; j++) free(dimension->values[j]);
     free(dimension->values);
+    free(dimension->slots);
     free(dimension->name);
   }
   free(space->dimensions);
@@ -50,10 +55,41 @@ static ftl_dimension *dimension_of(ftl_space *space, const char *name) {
   return &dimensions[space->num_dimensions++];
 }
 
-static bool has_value(const ftl_dimension *dimension, const char *value) {
-  for (int i = 0; i < dimension->num_values; i++)
-    if (strcmp(dimension->values[i], value) == 0) return true;
-  return false;
+// That of a value, or a free one. The table has room.
+static int32_t *slot_of(const ftl_dimension *dimension, const char *value) {
+  uint64_t last = dimension->num_slots - 1, at = XXH3_64bits(value, strlen(value)) & last;
+  for (;; at = (at + 1) & last) {
+    int32_t *slot = &dimension->slots[at];
+    if (*slot == 0 || strcmp(dimension->values[*slot - 1], value) == 0) return slot;
+  }
+}
+
+// Room for one value more in a table that is half full at most. False when memory is out.
+static bool try_grow(ftl_dimension *dimension) {
+  if (2 * (uint64_t)(dimension->num_values + 1) <= dimension->num_slots) return true;
+  uint64_t num_slots = dimension->num_slots > 0 ? 2 * dimension->num_slots : 16;
+  int32_t *slots = calloc(num_slots, sizeof *slots);
+  char **values = realloc(dimension->values, sizeof *values * num_slots / 2);
+  if (values != NULL) dimension->values = values;
+  if (slots == NULL || values == NULL) {
+    free(slots);
+    return false;
+  }
+  free(dimension->slots);
+  dimension->slots = slots;
+  dimension->num_slots = num_slots;
+  for (int i = 0; i < dimension->num_values; i++) *slot_of(dimension, dimension->values[i]) = i + 1;
+  return true;
+}
+
+static ftl_status too_many(const char *name, ftl_error *error) {
+  return ftl_error_set(error, FTL_BAD_INPUT, "%s: more than %d combinations; split the exploration", name,
+                       FTL_SPACE_MAX_POINTS);
+}
+
+ftl_status ftl_space_check_room(const ftl_space *space, const char *name, int64_t num_values, ftl_error *error) {
+  bool fits = num_values <= FTL_SPACE_MAX_POINTS / ftl_space_num_points(space);
+  return fits ? FTL_OK : too_many(name, error);
 }
 
 ftl_status ftl_space_add(ftl_space *space, const char *name, const char *value, ftl_error *error) {
@@ -62,25 +98,17 @@ ftl_status ftl_space_add(ftl_space *space, const char *name, const char *value, 
   if (status == FTL_OK) status = ftl_spec_set_text(&scratch, name, value, error);
   if (status != FTL_OK) return status;
   ftl_dimension *dimension = dimension_of(space, name);
-  if (dimension != NULL && has_value(dimension, value))
-    return ftl_error_set(error, FTL_BAD_INPUT, "%s=%.64s is given twice", name, value);
+  bool has_room = dimension != NULL && try_grow(dimension);
+  int32_t *slot = has_room ? slot_of(dimension, value) : NULL;
+  if (slot != NULL && *slot != 0) return ftl_error_set(error, FTL_BAD_INPUT, "%s=%.64s is given twice", name, value);
   char *copy = strdup(value);
-  char **values = NULL;
-  if (dimension != NULL) {
-    values = realloc(dimension->values, sizeof *values * (size_t)(dimension->num_values + 1));
-  }
-  if (copy == NULL || values == NULL) {
+  if (copy == NULL || slot == NULL) {
     free(copy);
-    if (values != NULL) dimension->values = values;
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the values of %s", name);
   }
-  dimension->values = values;
-  values[dimension->num_values++] = copy;
-  if (ftl_space_num_points(space) > FTL_SPACE_MAX_POINTS) {
-    return ftl_error_set(error, FTL_BAD_INPUT, "%s: more than %d combinations; split the exploration", name,
-                         FTL_SPACE_MAX_POINTS);
-  }
-  return FTL_OK;
+  dimension->values[dimension->num_values++] = copy;
+  *slot = dimension->num_values;
+  return ftl_space_num_points(space) > FTL_SPACE_MAX_POINTS ? too_many(name, error) : FTL_OK;
 }
 
 ftl_status ftl_space_point(const ftl_space *space, int64_t point_idx, ftl_spec *out, ftl_error *error) {

@@ -24,6 +24,10 @@ void ftl_space_fini(ftl_space *space);
 // that the value is there already, or that there would be more than FTL_SPACE_MAX_POINTS combinations.
 FTL_MUST_USE ftl_status ftl_space_add(ftl_space *space, const char *name, const char *value, ftl_error *error);
 
+// Before many are added: whether so many values of a parameter that has none are too many. FTL_BAD_INPUT.
+FTL_MUST_USE ftl_status ftl_space_check_room(const ftl_space *space, const char *name, int64_t num_values,
+                                             ftl_error *error);
+
 int64_t ftl_space_num_points(const ftl_space *space);  // 1 without dimensions
 // A completed spec. FTL_BAD_INPUT where the parameters contradict each other or a required one is missing.
 FTL_MUST_USE ftl_status ftl_space_point(const ftl_space *space, int64_t point_idx, ftl_spec *out, ftl_error *error);

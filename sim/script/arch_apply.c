@@ -38,6 +38,7 @@ __attribute__((format(printf, 3, 4))) static void add_fault(application *a, int 
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
   const char *file = a->model != NULL ? a->model->path : a->where;
+  if (line == 0 && a->model != NULL) line = a->model->line;  // somewhere in its table
   if (line > 0) {
     snprintf(where, sizeof where, "%s:%d", file, line);
   } else {

@@ -1,6 +1,7 @@
 #include "script/arch_loader.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,11 +42,13 @@ static ftl_status unknown_name(const ftl_arch_names *names, const char *asked_by
                        nearest);
 }
 
-// `name` as a path: a shipped model, or a file relative to folder_of (a model file; NULL for the working directory).
-static ftl_status model_path(const char *models_dir, const char *name, const char *folder_of, char *out,
+// `name` as a path: a shipped model, or a file relative to that of the model which stands on it (NULL: to the working
+// directory).
+static ftl_status model_path(const char *models_dir, const char *name, const ftl_arch_model *asking, char *out,
                              ftl_error *error) {
-  char asked_by[PATH_BYTES + 8] = "";
-  if (folder_of != NULL) snprintf(asked_by, sizeof asked_by, "%s: ", folder_of);
+  const char *folder_of = asking != NULL ? asking->path : NULL;
+  char asked_by[PATH_BYTES + 16] = "";
+  if (asking != NULL) snprintf(asked_by, sizeof asked_by, "%s:%d: ", asking->path, asking->base_line);
   if (is_file_name(name)) {
     const char *slash = folder_of != NULL && name[0] != '/' ? strrchr(folder_of, '/') : NULL;
     int folder_size = slash != NULL ? (int)(slash - folder_of) + 1 : 0;
@@ -66,7 +69,8 @@ static ftl_status model_path(const char *models_dir, const char *name, const cha
   return status;
 }
 
-static ftl_status load_chain(const char *models_dir, const char *path, int depth, ftl_arch **out, ftl_error *error);
+static ftl_status load_chain(const char *models_dir, const char *path, int depth, ftl_arch **out, int *line,
+                             ftl_error *error);
 
 // The arch that the model's table is applied to.
 static ftl_status load_base(const char *models_dir, const ftl_arch_model *model, int depth, ftl_arch **out,
@@ -76,33 +80,40 @@ static ftl_status load_base(const char *models_dir, const ftl_arch_model *model,
     return *out != NULL ? FTL_OK : ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", model->path);
   }
   if (depth == MAX_MODELS_ON_EACH_OTHER) {
-    return ftl_error_set(error, FTL_BAD_INPUT, "%s: more than %d models stand on each other: does one stand on itself?",
-                         model->path, MAX_MODELS_ON_EACH_OTHER);
+    return ftl_error_set(error, FTL_BAD_INPUT,
+                         "%s:%d: more than %d models stand on each other: does one stand on itself?", model->path,
+                         model->base_line, MAX_MODELS_ON_EACH_OTHER);
   }
   char path[PATH_BYTES];
-  ftl_status status = model_path(models_dir, model->base, model->path, path, error);
-  return status == FTL_OK ? load_chain(models_dir, path, depth + 1, out, error) : status;
+  ftl_status status = model_path(models_dir, model->base, model, path, error);
+  if (status == FTL_OK && access(path, F_OK) != 0)
+    return ftl_error_set(error, FTL_BAD_INPUT, "%s:%d: %s: %s", model->path, model->base_line, path, strerror(errno));
+  int line;
+  return status == FTL_OK ? load_chain(models_dir, path, depth + 1, out, &line, error) : status;
 }
 
 // What a die takes from another: measured there, so a guess here.
 static ftl_status become_die(ftl_arch *arch, const ftl_arch_model *model, ftl_error *error) {
   if (strcmp(arch->name, arch->die) != 0)
-    return ftl_error_set(error, FTL_BAD_INPUT, "%s: a die stands on a die, and %s is a product", model->path,
-                         arch->name);
+    return ftl_error_set(error, FTL_BAD_INPUT, "%s:%d: a die stands on a die, and %s is a product", model->path,
+                         model->base_line, arch->name);
   return ftl_arch_become_die(arch, model->name, error);
 }
 
-// A die, or a product on its bases; not yet checked. A die's name equals its die.
-static ftl_status load_chain(const char *models_dir, const char *path, int depth, ftl_arch **out, ftl_error *error) {
+// A die, or a product on its bases; not yet checked. A die's name equals its die. *line: of `die` or `product`.
+static ftl_status load_chain(const char *models_dir, const char *path, int depth, ftl_arch **out, int *line,
+                             ftl_error *error) {
   ftl_arch_model model;
   ftl_arch *arch = NULL;
   ftl_status status = ftl_arch_model_init(&model, path, error);
   if (status != FTL_OK) return status;
+  *line = model.line;
   status = load_base(models_dir, &model, depth, &arch, error);
   if (status == FTL_OK && model.is_die && model.base[0] != '\0') status = become_die(arch, &model, error);
   if (status == FTL_OK) status = ftl_arch_model_apply(&model, arch, error);
   if (status == FTL_OK && !model.is_die && strcmp(model.name, arch->die) == 0) {
-    status = ftl_error_set(error, FTL_BAD_INPUT, "%s: the product has the name of its die, %s", path, arch->die);
+    status = ftl_error_set(error, FTL_BAD_INPUT, "%s:%d: the product has the name of its die, %s", path, model.line,
+                           arch->die);
   }
   if (status == FTL_OK) {
     snprintf(arch->name, sizeof arch->name, "%s", model.name);
@@ -132,34 +143,36 @@ static void list_missing(const ftl_arch *arch, int first, char *out, size_t out_
   }
 }
 
-static ftl_status check_complete(const ftl_arch *arch, const char *path, ftl_error *error) {
+static ftl_status check_complete(const ftl_arch *arch, const char *path, int line, ftl_error *error) {
   for (int i = 0; i < ftl_arch_num_keys(); i++) {
     if (ftl_arch_is_set(arch, i)) continue;
     const ftl_arch_key *key = ftl_arch_key_get(i);
     char more[256] = "";
     list_missing(arch, i, more, sizeof more);
     if (key->allowed != NULL) {
-      return ftl_error_set(error, FTL_BAD_INPUT, "%s: %s is missing, here and in what it stands on; allowed are %s%s",
-                           path, key->name, key->allowed, more);
+      return ftl_error_set(error, FTL_BAD_INPUT,
+                           "%s:%d: %s is missing, here and in what it stands on; allowed are %s%s", path, line,
+                           key->name, key->allowed, more);
     }
     return ftl_error_set(error, FTL_BAD_INPUT,
-                         "%s: %s is missing, here and in what it stands on; allowed is %lld to %lld (%s)%s", path,
-                         key->name, (long long)key->min, (long long)key->max, key->unit, more);
+                         "%s:%d: %s is missing, here and in what it stands on; allowed is %lld to %lld (%s)%s", path,
+                         line, key->name, (long long)key->min, (long long)key->max, key->unit, more);
   }
   return ftl_arch_check(arch, error);
 }
 
 // A product that is whole; a die is an error, or is passed over when skip_dies (then *out stays NULL).
-static ftl_status load_path(const char *models_dir, const char *path, bool skip_dies, ftl_arch **out,
+static ftl_status load_path(const char *models_dir, const char *path, bool skip_dies, ftl_arch **out, int *line,
                             ftl_error *error) {
   ftl_arch *arch = NULL;
-  ftl_status status = load_chain(models_dir, path, 1, &arch, error);
+  ftl_status status = load_chain(models_dir, path, 1, &arch, line, error);
   if (status != FTL_OK) return status;
   if (!is_die(arch)) {
-    status = check_complete(arch, path, error);
+    status = check_complete(arch, path, *line, error);
   } else if (!skip_dies) {
-    status = ftl_error_set(error, FTL_BAD_INPUT,
-                           "%s: %s is a die, name a product on it; `foretile arch list` lists all", path, arch->name);
+    status =
+        ftl_error_set(error, FTL_BAD_INPUT, "%s:%d: %s is a die, name a product on it; `foretile arch list` lists all",
+                      path, *line, arch->name);
   }
   if (status == FTL_OK && !is_die(arch)) {
     *out = arch;
@@ -170,10 +183,10 @@ static ftl_status load_path(const char *models_dir, const char *path, bool skip_
 }
 
 // Models in the folder are found by file name: the name inside must agree.
-static ftl_status check_name(const char *path, const char *asked, ftl_arch **arch, ftl_error *error) {
+static ftl_status check_name(const char *path, int line, const char *asked, ftl_arch **arch, ftl_error *error) {
   if (*arch == NULL || is_file_name(asked) || strcmp((*arch)->name, asked) == 0) return FTL_OK;
-  ftl_status status =
-      ftl_error_set(error, FTL_BAD_INPUT, "%s: is named \"%s\" inside, must be \"%s\"", path, (*arch)->name, asked);
+  ftl_status status = ftl_error_set(error, FTL_BAD_INPUT, "%s:%d: is named \"%s\" inside, must be \"%s\"", path, line,
+                                    (*arch)->name, asked);
   ftl_arch_destroy(*arch);
   *arch = NULL;
   return status;
@@ -183,12 +196,13 @@ ftl_status ftl_arch_load(const char *models_dir, const char *name_or_file, ftl_a
   *out = NULL;
   char *found_dir = NULL;
   char path[PATH_BYTES];
+  int line = 0;
   ftl_status status = FTL_OK;
   if (models_dir == NULL) status = ftl_arch_models_dir(&found_dir, error);
   if (models_dir == NULL) models_dir = found_dir;
   if (status == FTL_OK) status = model_path(models_dir, name_or_file, NULL, path, error);
-  if (status == FTL_OK) status = load_path(models_dir, path, false, out, error);
-  if (status == FTL_OK) status = check_name(path, name_or_file, out, error);
+  if (status == FTL_OK) status = load_path(models_dir, path, false, out, &line, error);
+  if (status == FTL_OK) status = check_name(path, line, name_or_file, out, error);
   free(found_dir);
   return status;
 }
@@ -198,9 +212,10 @@ static ftl_status load_names(const char *models_dir, const ftl_arch_names *names
   for (int i = 0; i < names->num_names; i++) {
     char path[PATH_BYTES];
     ftl_arch *arch = NULL;
+    int line = 0;
     ftl_status status = model_path(models_dir, names->names[i], NULL, path, error);
-    if (status == FTL_OK) status = load_path(models_dir, path, true, &arch, error);
-    if (status == FTL_OK) status = check_name(path, names->names[i], &arch, error);
+    if (status == FTL_OK) status = load_path(models_dir, path, true, &arch, &line, error);
+    if (status == FTL_OK) status = check_name(path, line, names->names[i], &arch, error);
     if (status != FTL_OK) return status;
     if (arch != NULL) out->archs[out->num_archs++] = arch;
   }

@@ -84,6 +84,7 @@ static int wrap(lua_State *lua) {
 // User values 1 = name, 2 = base, 3 = table.
 typedef struct model_box {
   bool is_die;
+  int line, base_line;
 } model_box;
 
 static const char *check_name(lua_State *lua, int index) {
@@ -102,7 +103,7 @@ static const char *check_name(lua_State *lua, int index) {
 static void push_model(lua_State *lua, bool is_die) {
   check_name(lua, 1);
   model_box *box = lua_newuserdatauv(lua, sizeof *box, 3);
-  box->is_die = is_die;
+  *box = (model_box){.is_die = is_die, .line = line_of_caller(lua)};
   lua_pushvalue(lua, 1);
   lua_setiuservalue(lua, -2, 1);
   lua_rawgetp(lua, LUA_REGISTRYINDEX, &model_mark);
@@ -139,6 +140,7 @@ static int model_on(lua_State *lua) {
   model_box *box = box_test(lua, 1, &model_mark);
   if (box == NULL) return luaL_error(lua, "write product \"name\" : on \"base\" { ... }");
   luaL_checkstring(lua, 2);
+  box->base_line = line_of_caller(lua);
   lua_settop(lua, 2);
   lua_setiuservalue(lua, 1, 2);
   lua_pushcclosure(lua, take_table_on_base, 1);
@@ -190,14 +192,19 @@ static ftl_status model_take(ftl_arch_model *model, ftl_error *error) {
   lua_State *lua = ftl_sandbox_lua(model->sandbox);
   model_box *box = box_test(lua, -1, &model_mark);
   if (box == NULL || lua_getiuservalue(lua, -1, 3) != LUA_TTABLE) {
+    char line[16] = "";
+    if (box != NULL) snprintf(line, sizeof line, "%d:", box->line);
     return ftl_error_set(error, FTL_BAD_INPUT,
-                         "%s: must return die \"name\" { ... } or product \"name\" : on \"base\" { ... }", model->path);
+                         "%s:%s must return die \"name\" { ... } or product \"name\" : on \"base\" { ... }",
+                         model->path, line);
   }
   lua_getiuservalue(lua, -2, 1);
   snprintf(model->name, sizeof model->name, "%s", lua_tostring(lua, -1));
   bool has_base = lua_getiuservalue(lua, -3, 2) == LUA_TSTRING;
   snprintf(model->base, sizeof model->base, "%s", has_base ? lua_tostring(lua, -1) : "");
   model->is_die = box->is_die;
+  model->line = box->line;
+  model->base_line = box->base_line;
   lua_pop(lua, 2);
   lua_replace(lua, 1);
   lua_settop(lua, 1);

@@ -12,7 +12,8 @@ typedef struct ftl_arch_model {
   ftl_sandbox *sandbox;  // its stack holds the table at index 1
   char *text;            // of the file
   size_t text_size;
-  const char *path;  // the caller's
+  const char *path;     // the caller's
+  int line, base_line;  // of die or product, and of on, in the file
   char name[FTL_ARCH_NAME_BYTES];
   char base[256];  // "" for a die that stands on none
   bool is_die;

@@ -114,7 +114,9 @@ static void add_field(lua_State *lua, ftl_space *space, const char *name, bool l
   int type = lua_getfield(lua, 1, name);
   if (type == LUA_TTABLE && lists) {
     lua_Integer num_values = (lua_Integer)lua_rawlen(lua, -1);
+    ftl_error error;
     if (num_values == 0) luaL_error(lua, "%s is an empty list", name);
+    if (ftl_space_check_room(space, name, num_values, &error) != FTL_OK) ftl_lua_raise(lua, &error);
     for (lua_Integer i = 1; i <= num_values; i++) {
       lua_rawgeti(lua, -1, i);
       add_value(lua, space, name, -1);

@@ -140,11 +140,11 @@ static void check_loops(lua_State *lua, const ftl_sketch *sketch) {
            "this loop was left before its end: a loop of a kernel has no break, goto or return%s", "", NULL);
 }
 
-// The check walked the protocol of a few CTAs on the script's behalf, each as far as it does.
-static void charge_check(lua_State *lua, int64_t steps_a_cta) {
+// The check walked the protocol of a few CTAs on the script's behalf, each as far as it does, and looked up entries.
+static void charge_check(lua_State *lua, const ftl_bounds_steps *done) {
   enum { WALKED_CTAS = 6, WALKED_STEPS = 1 << 20, STEPS_AN_INSTRUCTION = 4 };
-  int64_t steps = steps_a_cta < WALKED_STEPS ? steps_a_cta : WALKED_STEPS;
-  ftl_sandbox_charge(lua, WALKED_CTAS * steps / STEPS_AN_INSTRUCTION);
+  int64_t steps = done->most_a_cta < WALKED_STEPS ? done->most_a_cta : WALKED_STEPS;
+  ftl_sandbox_charge(lua, (WALKED_CTAS * steps + done->visits) / STEPS_AN_INSTRUCTION);
 }
 
 void ftl_lua_finish_sketch(lua_State *lua, ftl_sketch *sketch) {
@@ -157,12 +157,12 @@ void ftl_lua_finish_sketch(lua_State *lua, ftl_sketch *sketch) {
   size_t size = ftl_tile_program_packed_bytes(ftl_sketch_program(sketch));
   void *block = ftl_lua_push_block(lua, size, 0);
   if (ftl_builder_finish(sketch->builder, &program, &error) != FTL_OK) ftl_lua_raise_placed(lua, &error);
-  int64_t num_steps = 0;
-  ftl_status status = ftl_tile_program_check_bounds(program, &num_steps, &error);
+  ftl_bounds_steps steps;
+  ftl_status status = ftl_tile_program_check_bounds(program, &steps, &error);
   if (status == FTL_OK) sketch->kernel->program = ftl_tile_program_pack(program, block);
   ftl_tile_program_destroy(program);
   if (status != FTL_OK) ftl_lua_raise_placed(lua, &error);
-  charge_check(lua, num_steps);
+  charge_check(lua, &steps);
 }
 
 // --- objects ---

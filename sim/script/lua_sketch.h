@@ -146,5 +146,7 @@ void ftl_lua_open_sketch_rings(lua_State *lua);
 const ftl_lua_ring *ftl_sketch_check_ring(lua_State *lua, const ftl_sketch *sketch, int index, const char *what);
 // The role begun last reads this ring.
 void ftl_sketch_reads(lua_State *lua, ftl_sketch *sketch, int32_t ring);
+// The ring that an operation passes numbers through: one that nobody has filled or read is its role's own.
+const ftl_lua_ring *ftl_sketch_check_staging(lua_State *lua, ftl_sketch *sketch, int index, const char *what);
 
 #endif

@@ -162,7 +162,7 @@ static int reduce_through_ring(lua_State *lua, void (*reduce)(ftl_builder *, ftl
   int32_t value;
   ftl_sketch *sketch = begin_value(lua, &value);
   ftl_elem_fn fn = check_reduction(lua, 2);
-  reduce(sketch->builder, fn, value, ftl_sketch_check_ring(lua, sketch, 3, "a staging ring")->idx);
+  reduce(sketch->builder, fn, value, ftl_sketch_check_staging(lua, sketch, 3, "a staging ring")->idx);
   return ftl_sketch_give_back(lua, sketch);
 }
 
@@ -205,12 +205,12 @@ static int value_load(lua_State *lua) {
 }
 
 // The ring of option `through`; NULL: none.
-static const ftl_lua_ring *get_staging(lua_State *lua, const ftl_sketch *sketch, int options) {
+static const ftl_lua_ring *get_staging(lua_State *lua, ftl_sketch *sketch, int options) {
   static const char *const known[] = {"through", NULL};
   ftl_sketch_check_options(lua, options, known);
   if (lua_isnoneornil(lua, options)) return NULL;
   lua_getfield(lua, options, "through");
-  return ftl_sketch_check_ring(lua, sketch, lua_gettop(lua), "through = a ring");
+  return ftl_sketch_check_staging(lua, sketch, lua_gettop(lua), "through = a ring");
 }
 
 // o:store(t(row), { through = ring })
@@ -252,8 +252,8 @@ static int value_store_merged(lua_State *lua) {
   if (lua_type(lua, 5) != LUA_TNUMBER) return luaL_error(lua, "the scale must be a number");
   float scale_log2 = (float)lua_tonumber(lua, 5);
   ftl_store_merged(sketch->builder, ref, value, max, sum, scale_log2,
-                   ftl_sketch_check_ring(lua, sketch, 6, "a staging ring")->idx,
-                   ftl_sketch_check_ring(lua, sketch, 7, "a second staging ring")->idx);
+                   ftl_sketch_check_staging(lua, sketch, 6, "a staging ring")->idx,
+                   ftl_sketch_check_staging(lua, sketch, 7, "a second staging ring")->idx);
   return ftl_sketch_give_back(lua, sketch);
 }
 

@@ -30,6 +30,16 @@ void ftl_sketch_reads(lua_State *lua, ftl_sketch *sketch, int32_t ring) {
   ftl_builder_ring_read_by(sketch->builder, ring, ftl_sketch_role(lua, sketch));
 }
 
+const ftl_lua_ring *ftl_sketch_check_staging(lua_State *lua, ftl_sketch *sketch, int index, const char *what) {
+  const ftl_lua_ring *view = ftl_sketch_check_ring(lua, sketch, index, what);
+  const ftl_ring *ring = ring_info(sketch, view->idx);
+  if (ring->producer < 0 && ring->consumers_mask == 0) {
+    fills(lua, sketch, view->idx);
+    ftl_sketch_reads(lua, sketch, view->idx);
+  }
+  return view;
+}
+
 static ftl_sketch *begin_ring(lua_State *lua, int32_t *ring) {
   ftl_sketch *sketch = ftl_sketch_begin(lua);
   *ring = ftl_sketch_check_ring(lua, sketch, 1, "a ring before the :")->idx;

@@ -4,12 +4,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "tile/check_internal.h"
+#include "tile/bounds_lookup.h"
 #include "tile/expr_apply.h"
 
 static const int64_t largest_value = INT64_C(1) << 60;
 static const int64_t largest_coordinate = INT64_C(1) << 46;
 static const int64_t most_steps = INT64_C(1) << 24;
+static const int64_t most_visits = INT64_C(1) << 20;  // to find what lookups read
 
 typedef struct interval {
   int64_t least, most;  // both within +-largest_value; a sum or product beyond is cut to it
@@ -22,7 +23,7 @@ typedef struct bounds {
   const ftl_tile_op *open[FTL_TILE_MAX_LOOP_VARS];  // their loops, outermost first
   int64_t trips[FTL_TILE_MAX_LOOP_VARS];  // product of the trip counts of the loops that are open, outermost first
   int num_open;
-  int64_t steps;
+  int64_t steps, visits_left;
 } bounds;
 
 static int64_t cut(int64_t x) { return x < -largest_value ? -largest_value : x > largest_value ? largest_value : x; }
@@ -243,6 +244,15 @@ static ftl_status check_dropout(const bounds *b, const ftl_tile_op *op) {
   return status == FTL_OK ? check_within(b, op->column0, 0, largest_coordinate, "the first column", name) : status;
 }
 
+// Most lookups are shown to be inside by intervals; where not, by each.
+static ftl_status check_lookup(bounds *b, const ftl_tile_op *op) {
+  const ftl_tensor *table = &b->check.program->tensors[op->ref.tensor];
+  interval x = range_of(b, op->ref.row);
+  if (x.least < 0 || x.most >= table->num_rows) x = narrowed(b, op->ref.row, x);
+  if (op->lookup == FTL_PAGE_ENTRIES || (x.least >= 0 && x.most < table->num_rows)) return FTL_OK;
+  return ftl_check_entries(&b->check, b->open, b->num_open, &b->visits_left);
+}
+
 static ftl_status check_op(bounds *b) {
   const ftl_tile_op *op = &b->check.program->ops[b->check.op_idx];
   b->steps = cut(b->steps + (b->num_open > 0 ? b->trips[b->num_open - 1] : 1));
@@ -252,21 +262,28 @@ static ftl_status check_op(bounds *b) {
   if (op->kind == FTL_TILE_END_LOOP) b->num_open--;
   if (op->kind == FTL_TILE_MASK) return check_mask(b, op);
   if (op->kind == FTL_TILE_DROPOUT) return check_dropout(b, op);
+  if (op->kind == FTL_TILE_LOOKUP) {
+    ftl_status status = check_lookup(b, op);
+    if (status != FTL_OK) return status;
+  }
   return op->ref.tensor >= 0 ? check_ref(b, &op->ref) : FTL_OK;
 }
 
-ftl_status ftl_tile_program_check_bounds(const ftl_tile_program *program, int64_t *max_steps_a_cta, ftl_error *error) {
-  *max_steps_a_cta = 0;
+ftl_status ftl_tile_program_check_bounds(const ftl_tile_program *program, ftl_bounds_steps *steps, ftl_error *error) {
+  *steps = (ftl_bounds_steps){0};
+  int64_t visits_left = most_visits;
   for (int32_t role_idx = 0; role_idx < program->num_roles; role_idx++) {
     const ftl_role *role = &program->roles[role_idx];
-    bounds b = {.check = {.program = program, .role_idx = role_idx, .error = error}};
+    bounds b = {.check = {.program = program, .role_idx = role_idx, .error = error}, .visits_left = visits_left};
     for (int32_t i = 0; i < program->num_tensors; i++)
       if (program->tensors[i].table) b.tables[i] = range_of_table(&program->tensors[i]);
     for (b.check.op_idx = role->first_op; b.check.op_idx < role->first_op + role->num_ops; b.check.op_idx++) {
       ftl_status status = check_op(&b);
       if (status != FTL_OK) return status;
     }
-    *max_steps_a_cta += b.steps;
+    steps->most_a_cta += b.steps;
+    visits_left = b.visits_left;
+    steps->visits = most_visits - visits_left;
   }
   return FTL_OK;
 }

@@ -187,9 +187,14 @@ uint64_t ftl_tile_program_hash(const ftl_tile_program *program);
 FTL_MUST_USE ftl_status ftl_tile_program_check(const ftl_tile_program *program, ftl_error *error);
 // What the check does not promise and a program of unknown origin must show: every tile begins inside of its tensor
 // wherever the operation is reached, no expression comes near 2^63, and a CTA runs a bounded number of operations.
-// Interval arithmetic over CTAs and loop variables: FTL_BAD_INPUT names what cannot be shown.
-// *max_steps_a_cta: that bound, of all roles together.
-FTL_MUST_USE ftl_status ftl_tile_program_check_bounds(const ftl_tile_program *program, int64_t *max_steps_a_cta,
+// Interval arithmetic over CTAs and loop variables: FTL_BAD_INPUT names what cannot be shown. Lookups of which it
+// cannot be shown that their tables have the entry are evaluated one by one, 2^20 at most: FTL_BAD_INPUT names one that
+// is outside.
+typedef struct ftl_bounds_steps {
+  int64_t most_a_cta;  // that bound on operations, of all roles together
+  int64_t visits;      // what evaluating lookups took
+} ftl_bounds_steps;
+FTL_MUST_USE ftl_status ftl_tile_program_check_bounds(const ftl_tile_program *program, ftl_bounds_steps *steps,
                                                       ftl_error *error);
 
 // The program as readable pseudo-code.

@@ -3,7 +3,8 @@
 
 Predicts small cases at both levels of detail and prints, as Markdown, how far cycles and HBM reads of `sampled` lie from
 those of `full`, whether the bounds that `sampled` states hold, and a summary a group of cases. With --random so many
-questions at random instead (questions.py), of which those are compared that are possible and small. Asserts nothing.
+questions at random instead (questions.py; --workload: of one workload, --stream: back to back in a stream), of which
+those are compared that are possible and small. Asserts nothing.
 """
 
 import argparse
@@ -18,6 +19,7 @@ import questions
 
 CYCLES = "sm__cycles_elapsed.max"
 READS = "dram__bytes_read.sum"
+WRITES = "dram__bytes_write.sum"
 INSTS = "smsp__inst_executed.sum"
 MOST_INSTS = 25e6  # of a question at random: `full` takes two or three seconds for so many
 WORST = 20  # rows of them that are printed
@@ -177,11 +179,19 @@ def print_summary(rows):
         )
 
 
-def compare_at_random(foretile, jobs, count, seed):
-    asked = questions.questions(seed, count)
+def hbm_gap_pct(sampled, full):
+    of_sampled, of_full = (a["metrics"][READS] + a["metrics"][WRITES] for a in (sampled, full))
+    return 100 * (of_sampled / of_full - 1) if of_full else 0
+
+
+def compare_at_random(foretile, jobs, count, seed, workload, stream):
+    asked = questions.questions(seed, count, workload)
+    if stream:
+        asked = [{**q, "conditions": "stream"} for q in asked]
     pairs = [(q, a) for q, a in zip(asked, answers_of(foretile, jobs, asked)) if a.get("feasible") and a["metrics"][INSTS] <= MOST_INSTS]
     fulls = answers_of(foretile, jobs, [{**q, "detail": "full"} for q, _ in pairs])
     rows = []
+    hbm_gaps = sorted(abs(hbm_gap_pct(sampled, full)) for (_, sampled), full in zip(pairs, fulls))
     for (q, sampled), full in zip(pairs, fulls):
         kernel = " ".join(f"{key}={str(value).lower()}" for key, value in q.items() if key not in ("arch", "workload"))
         rows.append(Row(("random", q["arch"], f"{q['workload']} {kernel}", ""), sampled, full))
@@ -192,6 +202,8 @@ def compare_at_random(foretile, jobs, count, seed):
     print(f"\nOf {count} questions {len(rows)} are possible and small. Cycles: {statistics.mean(gaps):.1f} % in the mean, "
           f"{statistics.median(gaps):.1f} in the median, one in twenty above {gaps[len(gaps) * 19 // 20]:.0f}; "
           f"beyond their bound {sum(abs(row.cycles_pct) > row.bounds['cycles'] for row in rows)}.")
+    print(f"HBM bytes: {statistics.mean(hbm_gaps):.1f} % in the mean, {statistics.median(hbm_gaps):.1f} in the median, "
+          f"{hbm_gaps[-1]:.0f} at most.")
     print("\n| workload | compared | cycles: mean | mean, signed | beyond the bound |\n|---|---|---|---|---|")
     for name in sorted({row.kernel.split()[0] for row in rows}):
         of = [row for row in rows if row.kernel.split()[0] == name]
@@ -207,12 +219,15 @@ def main():
     parser.add_argument("--full", help="keep answers of `full` in this file, and take them from there")
     parser.add_argument("--random", type=int, metavar="N", help="compare N questions at random")
     parser.add_argument("--seed", type=int, default=1, help="of those")
+    parser.add_argument("--workload", help="of those, of one workload")
+    parser.add_argument("--stream", action="store_true", help="of those, launches back to back in a stream")
     arguments = parser.parse_args()
     cases = [c for c in CASES if re.search(arguments.only, " ".join(c))]
     print("| | GPU | case | cycles: % off | bound | reads / compulsory | reads: % off | bound | hold |")
     print("|---|---|---|---|---|---|---|---|---|")
     if arguments.random:
-        return compare_at_random(arguments.foretile, arguments.jobs, arguments.random, arguments.seed)
+        return compare_at_random(arguments.foretile, arguments.jobs, arguments.random, arguments.seed, arguments.workload,
+                                 arguments.stream)
     rows, known = [], {}
     if arguments.full and os.path.exists(arguments.full):
         with open(arguments.full) as file:

@@ -28,23 +28,30 @@ def attention_shape(r, decodes):
     return {**shape, "causal": r.choice([False, False, True])}
 
 
-def question(r):
-    workload = r.choice(PREFILL + ["flash2_fwd"] + DECODE + PRODUCTS + SOFTMAXES)
+def question(r, workload):
+    if workload is None:
+        workload = r.choice(PREFILL + ["flash2_fwd"] + DECODE + PRODUCTS + SOFTMAXES)
     asked = {"arch": r.choice(GPUS), "workload": workload}
     if workload in PRODUCTS:
         asked |= product_shape(r)
     elif workload in SOFTMAXES:
         return asked | softmax_shape(r)
     else:
-        asked |= attention_shape(r, workload in DECODE)
+        asked |= attention_shape(r, workload in DECODE or workload == "sparq_decode")
+        if workload == "sparq_decode":
+            del asked["kv_heads"]
+            asked |= {"sparq_r": r.choice([16, 32]), "sparq_k": r.choice([64, 128, 256])}
         if workload == "tree_decode":
             del asked["kv_heads"]
             asked["tree"] = "medusa"
     choices = {"block_m": [16, 32, 64, 128, 256], "block_n": [8, 16, 32, 64, 128, 256], "num_warps": [1, 2, 4, 8, 12],
                "num_stages": [1, 2, 3, 4], "code": ["lean", "plain", "buffered"]}
+    if workload == "sparq_decode":
+        del choices["block_m"], choices["code"]
     return asked | {key: r.choice(values) for key, values in choices.items() if r.random() < 0.4}
 
 
-def questions(seed, count):
+def questions(seed, count, workload=None):
+    """Of all workloads but sparq_decode, or of one."""
     r = random.Random(seed)
-    return [question(r) for _ in range(count)]
+    return [question(r, workload) for _ in range(count)]

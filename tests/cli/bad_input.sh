@@ -68,6 +68,8 @@ refused 2 "expected KEY=VALUE" "$FAKE" predict --arch h200 $Q =64
 refused 2 "block_m=64,128: one value; foretile explore takes several" "$FAKE" predict --arch h200 $Q block_m=64,128
 refused 2 "l2.size" "$FAKE" predict --arch h200 $Q --set l2.size=1
 refused 2 "l2.ways" "$FAKE" predict --arch h200 $Q --set l2.ways=0
+refused 2 "dram.queue_entries = 1025 is out of range, allowed is 1 to 1024 (request)" \
+  "$FAKE" predict --arch h200 $Q --set dram.queue_entries=1025
 refused 2 "what-if l2.ways=3: l2.size_bytes, 61603840 in " "$FAKE" predict --arch h200 $Q --set l2.ways=3
 grep -qF "a multiple of l2.num_slices * l2.ways * l1.line_bytes = 36096; change it too" err || bad "no allowed value"
 refused 2 "what-if chip.num_gpcs=1: noc.far_gpcs, 142 in " "$FAKE" predict --arch h200 $Q --set chip.num_gpcs=1

@@ -512,10 +512,10 @@ ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segme
   // Stores do not wait, but the launch ends when what they wrote has passed DRAM. What is written back behind it takes
   // time of the next one, in a stream of launches as much as the last one's took of this.
   int64_t settled = ftl_l2_tags_settle(traffic->tags);
-  if (launch->l2_before != FTL_L2_PROFILED) traffic->counts.dram_write_sectors += settled;
+  if (launch->l2_before != FTL_L2_PROFILED) traffic->counts.settled_sectors = settled;
   int64_t dram_cycles = ftl_traffic_dram_cycles(traffic);
   if (dram_cycles > out->end_cycle) out->end_cycle = dram_cycles;
-  if (launch->l2_before == FTL_L2_PROFILED) traffic->counts.dram_write_sectors += settled;
+  if (launch->l2_before == FTL_L2_PROFILED) traffic->counts.settled_sectors = settled;
   out->counts = traffic->counts;
   release(&run);
   return status;

@@ -240,7 +240,7 @@ static void fill_memory(const ftl_launch *launch, const ftl_traffic *traffic, co
   int64_t with_ecc = 1000 + launch->arch->dram_ecc_inline_milli;
   int64_t read_sectors = ftl_traffic_dram_read_sectors(traffic);
   memory->dram_read_bytes = scaled(dram_read_bytes(launch, read_sectors), with_ecc, 1000);
-  memory->dram_write_bytes = scaled(32 * ftl_traffic_scale(traffic, counts->dram_write_sectors), with_ecc, 1000);
+  memory->dram_write_bytes = scaled(32 * ftl_traffic_dram_write_sectors(traffic), with_ecc, 1000);
   // Reads of tiles hit as those in the sample did; writes and spills count as hits.
   int64_t read_hits = scaled(memory->l2_read_sectors, counts->hit_sectors, counts->looked_up_sectors);
   memory->l2_miss_sectors = memory->l2_read_sectors - read_hits;
@@ -249,7 +249,7 @@ static void fill_memory(const ftl_launch *launch, const ftl_traffic *traffic, co
   int64_t sides = launch->arch->l2_num_sides;
   memory->l2_fabric_hit_sectors = ftl_traffic_scale(traffic, counts->far_sectors);
   memory->l2_fabric_sectors = memory->l2_fabric_hit_sectors + read_sectors * (sides - 1) / 2;
-  memory->dirty_sectors = ftl_traffic_scale(traffic, ftl_l2_tags_dirty_sectors(traffic->tags));
+  memory->dirty_sectors = ftl_l2_tags_scale(traffic->tags, ftl_l2_tags_dirty_sectors(traffic->tags));
 }
 
 static ftl_status prepare_tags(const ftl_launch *launch, const ftl_walk_plan *plan, ftl_l2_tags **tags,
@@ -425,8 +425,7 @@ static void hold_to_limits(const ftl_launch *launch, const ftl_static_work *work
     steps->cta_cycles = scaled(steps->cta_cycles, issuing, steps->sm_active_cycles);
     steps->sm_active_cycles = issuing;
   }
-  int64_t sectors =
-      ftl_traffic_dram_read_sectors(traffic) + ftl_traffic_scale(traffic, traffic->counts.dram_write_sectors);
+  int64_t sectors = ftl_traffic_dram_read_sectors(traffic) + ftl_traffic_dram_write_sectors(traffic);
   double carried = (double)(arch->dram_num_channels * arch->dram_burst_bytes) / (double)arch->dram_burst_cycles *
                    (double)arch->clock_dram_khz / (double)traffic->sm_khz;  // bytes an SM cycle
   int64_t passing = (int64_t)ceil((double)sectors * FTL_SECTOR_BYTES / carried);

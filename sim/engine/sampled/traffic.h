@@ -24,6 +24,7 @@ typedef struct ftl_traffic_counts {
   int64_t looked_up_sectors, hit_sectors, far_sectors;      // reads in the sample
   int64_t stored_in_sample;
   int64_t dram_read_sectors, dram_write_sectors;         // in the sample
+  int64_t settled_sectors;                               // in the sample: written when the launch is over
   int64_t new_sectors;                                   // exact, of loads of tiles that were not loaded before
   int64_t new_looked_up_sectors, new_dram_read_sectors;  // of these, in the sample
   int64_t load_latency_cycles, num_loads;                // sum and number
@@ -150,6 +151,10 @@ int64_t ftl_traffic_scale(const ftl_traffic *traffic, int64_t sampled);
 // Sectors that DRAM has given. Of tiles that were loaded for the first time, whose sectors are known, the share that
 // missed in the sample: a cold L2 has to fetch them all, however many lines of them the sample has.
 int64_t ftl_traffic_dram_read_sectors(const ftl_traffic *traffic);
+// Those written: for what the launch's tiles displace by the share of them that the sample holds, and what L2 writes
+// back behind it by the share of its sets, whoever wrote that. The lines of a launch that moves little may all lie in
+// the sample, or none, and are not what L2 is dirty with.
+int64_t ftl_traffic_dram_write_sectors(const ftl_traffic *traffic);
 // SM cycles that DRAM needs for all of it.
 int64_t ftl_traffic_dram_cycles(const ftl_traffic *traffic);
 

@@ -95,9 +95,14 @@ int64_t ftl_traffic_dram_read_sectors(const ftl_traffic *traffic) {
          ftl_traffic_scale(traffic, counts->dram_read_sectors - counts->new_dram_read_sectors);
 }
 
+int64_t ftl_traffic_dram_write_sectors(const ftl_traffic *traffic) {
+  return ftl_traffic_scale(traffic, traffic->counts.dram_write_sectors) +
+         ftl_l2_tags_scale(traffic->tags, traffic->counts.settled_sectors);
+}
+
 int64_t ftl_traffic_dram_cycles(const ftl_traffic *traffic) {
   int64_t read = ftl_traffic_dram_read_sectors(traffic);
-  int64_t written = ftl_traffic_scale(traffic, traffic->counts.dram_write_sectors);
+  int64_t written = ftl_traffic_dram_write_sectors(traffic);
   return scaled(read, traffic->dram_read_cost, FTL_TRAFFIC_UNIT) +
          scaled(written, traffic->dram_write_cost, FTL_TRAFFIC_UNIT);
 }

@@ -387,4 +387,8 @@ void ftl_l2_tags_set_hit_ratio(ftl_l2_tags *tags, int64_t milli) { tags->last_mi
 
 int64_t ftl_l2_tags_dirty_sectors(const ftl_l2_tags *tags) { return tags->num_dirty_sectors; }
 
+int64_t ftl_l2_tags_scale(const ftl_l2_tags *tags, int64_t sampled) {
+  return sampled * tags->hash.sets_per_slice * tags->hash.slices_per_side / tags->sets_per_side;
+}
+
 uint32_t ftl_l2_tags_changes(const ftl_l2_tags *tags) { return tags->changes; }

@@ -126,5 +126,7 @@ void ftl_l2_tags_foul(ftl_l2_tags *tags, int64_t bytes);
 // The end of a launch: sets with more than their share of dirty ways write some back. Gives the sectors written.
 int64_t ftl_l2_tags_settle(ftl_l2_tags *tags);
 int64_t ftl_l2_tags_dirty_sectors(const ftl_l2_tags *tags);
+// What holds of the sets there are -> of all of L2.
+int64_t ftl_l2_tags_scale(const ftl_l2_tags *tags, int64_t sampled);
 
 #endif

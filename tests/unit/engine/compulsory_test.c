@@ -193,6 +193,27 @@ Test(unit_engine_compulsory, queries_above_a_causal_mask_are_not_needed_by_who_w
         {"flash2_bwd_convert_dq", SUM, Q});
 }
 
+// Of 129 queries the last alone, by itself in a tile of 16, sees a key of the second block of 128: what a causal mask
+// leaves of O and of dQ in fp32 between blocks is that row. Without a mask it is all of them.
+Test(unit_engine_compulsory, rows_that_one_block_of_keys_completes_are_not_summed_up_in_memory) {
+  enum { HD = 4 * 129 * 128 * 2, ROWS = 4 * 129 * 4, ROW = 4 * 1 * (128 + 1) * 4, D_Q_ROW = 4 * 1 * 128 * 4 };
+  CHECK("flash1_fwd heads=4 seqlen=129 head_dim=128 causal=1", {"flash1_fwd", 3 * HD, HD + ROWS + ROW});
+  CHECK("flash1_fwd heads=4 seqlen=129 head_dim=128", {"flash1_fwd", 3 * HD, HD + ROWS + 129 * ROW});
+  CHECK("flash1_bwd heads=4 seqlen=129 head_dim=128 causal=1", {"flash1_bwd_delta", 2 * HD, ROWS},
+        {"flash1_bwd", 4 * HD + 2 * ROWS, 3 * HD + D_Q_ROW});
+  // Sequences of 129 and 50. Tables: the sequence of a tile, which is all of it, and three offsets.
+  enum { TOKENS = 129 + 50, TABLES = (2 + 3) * 4 };
+  CHECK("flash1_fwd heads=4 lengths=129:50 head_dim=128 causal=1",
+        {"flash1_fwd", 3 * 4 * TOKENS * 128 * 2 + TABLES, 4 * TOKENS * (128 * 2 + 4) + ROW});
+}
+
+// Blocks of 128: the first row of blocks sees the first block of keys and the second both.
+Test(unit_engine_compulsory, rows_that_a_block_mask_gives_one_block_are_not_summed_up_in_memory) {
+  enum { HD = 256 * 128 * 2, ROWS = 256 * 4, PARTIAL = 128 * (128 + 1) * 4, TABLES = (8 + 16 + 5) * 4 };
+  CHECK("flash1_fwd heads=1 seqlen=256 head_dim=128 block_n=128 mask=bits mask_block=128 mask_bits=1:0:1:1",
+        {"flash1_fwd", 3 * HD + TABLES, HD + ROWS + PARTIAL});
+}
+
 // Of dQ's sum, which has room for a tile more a sequence, the tiles of queries: of 100, 33, 33 and 200 rows 2, 1, 1 and
 // 4 of 64, of 64 fp32 columns.
 Test(unit_engine_compulsory, the_room_between_packed_sequences_of_a_sum_is_not_needed) {

@@ -77,3 +77,23 @@ Test(unit_engine_conditions, l2_is_as_dirty_before_a_launch_as_its_conditions_le
   cr_expect_gt(stream - own, 4 * 2400000.0, "%.0f", stream - own);
   ftl_arch_destroy(arch);
 }
+
+// SparQ's five launches move little, some less than a line of the sample, and leave what a fill before them left.
+Test(unit_engine_conditions, small_launches_of_a_stream_leave_l2_as_dirty_as_they_found_it) {
+  static const char parameters[] = "sparq_decode heads=3 head_dim=192 seqlen_kv=2048 conditions=stream clock_mhz=1200";
+  ftl_arch *arch = shipped_arch("a100_80");
+  ftl_prediction sampled = prediction_of(arch, parameters, NULL);
+  char full_detail[128];
+  snprintf(full_detail, sizeof full_detail, "%s detail=full", parameters);
+  ftl_prediction full = prediction_of(arch, full_detail, NULL);
+  cr_assert_eq(sampled.num_kernels, 5);
+  for (int i = 0; i < sampled.num_kernels; i++) {
+    double is = sampled.kernels[i].metrics.value[FTL_METRIC_dirty_bytes];
+    double exact = full.kernels[i].metrics.value[FTL_METRIC_dirty_bytes];
+    cr_expect_float_eq(is, exact, 0.005 * exact, "%s: %.0f, in full %.0f", sampled.kernels[i].name, is, exact);
+  }
+  double is = sampled.metrics.value[FTL_METRIC_dram_write];
+  double exact = full.metrics.value[FTL_METRIC_dram_write];
+  cr_expect_float_eq(is, exact, 0.02 * exact, "written: %.0f, in full %.0f", is, exact);
+  ftl_arch_destroy(arch);
+}

@@ -38,13 +38,32 @@ Test(unit_engine_feasibility, tiles_that_nobody_named_fit_the_chip) {
   check_tiles("h200", "heads=1 seqlen=512 head_dim=128", 128, 64, 2);     // 32 + 64
   check_tiles("t4", "heads=1 seqlen=512 head_dim=128", 128, 32, 2);       // 32 + 32
   check_tiles("v100", "heads=1 seqlen=512 head_dim=128", 128, 32, 2);     // 32 + 32
-  check_tiles("a100_80", "heads=1 seqlen=512 head_dim=256", 128, 32, 2);  // 64 + 64
+  check_tiles("rtx3090", "heads=1 seqlen=512 head_dim=160", 128, 32, 2);  // 40 + 40
   check_tiles("rtx3090", "heads=1 seqlen=512 head_dim=256", 64, 32, 2);   // 32 + 64
   check_tiles("t4", "heads=1 seqlen=512 head_dim=256", 64, 16, 2);        // 32 + 32
   // Four warps share the keys of a tile, 16 each, so that it has 64: 4 + 2 * 32 of them in two buffers each.
   check_tiles("t4", "flash_decode heads=16 seqlen_kv=1024 head_dim=128", 16, 64, 1);
   // An H200 has no room for 128 keys of K and V (128), 64 rows of Q and dO twice (128), beside dS.
   check_tiles("h200", "flash2_bwd heads=1 seqlen=512 head_dim=256", 64, 64, 2);
+}
+
+// A thread of 4 warps that compute 128 x D has D sums of O beside its scores, and no more than 255 registers.
+Test(unit_engine_feasibility, tiles_that_nobody_named_spill_a_few_registers_at_most_where_some_do) {
+  check_tiles("v100", "heads=8 seqlen=512 head_dim=168", 64, 32, 2);  // 128 x 32 fit V100's shared memory, 77 spilled
+  check_tiles("l40s", "heads=8 seqlen=512 head_dim=184", 64, 32, 2);
+  check_tiles("a100_80", "heads=8 seqlen=512 head_dim=256", 64, 32, 2);
+  check_tiles("h200", "heads=8 seqlen=512 head_dim=192", 128, 32, 2);
+  check_tiles("h200", "flash2_bwd heads=8 seqlen=512 head_dim=192", 64, 64, 2);
+  check_tiles("v100", "flash1_bwd heads=8 seqlen=512 head_dim=64", 16, 128, 2);
+  ftl_prediction p = predict("v100", "heads=8 seqlen=512 head_dim=168");
+  cr_expect_eq(p.metrics.value[FTL_METRIC_spill_registers], 0);
+}
+
+Test(unit_engine_feasibility, tiles_that_spill_stay_where_narrower_ones_cost_more_or_registers_are_capped) {
+  check_tiles("l40s", "heads=8 seqlen=512 head_dim=168", 128, 32, 2);  // 10 registers
+  check_tiles("v100", "flash1_fwd heads=8 seqlen=512 head_dim=192", 16, 64, 2);
+  check_tiles("h200", "heads=8 seqlen=512 head_dim=128 max_registers=64", 128, 64, 2);
+  check_tiles("v100", "flash2_bwd heads=8 seqlen=512 head_dim=192", 64, 32, 1);  // all do
 }
 
 static void check_warps(const char *arch_name, const char *parameters, int64_t block_n, int64_t num_stages,
@@ -64,7 +83,7 @@ static void check_warps(const char *arch_name, const char *parameters, int64_t b
 Test(unit_engine_feasibility, warps_that_nobody_named_give_way_after_tiles_and_stages) {
   check_warps("t4", "flash_decode heads=8 seqlen_kv=1024 head_dim=256", 32, 1, 2);
   check_warps("t4", "flash1_fwd heads=8 seqlen=512 head_dim=128", 64, 2, 2);
-  check_warps("v100", "flash1_bwd heads=8 seqlen=512 head_dim=64", 256, 2, 4);
+  check_warps("v100", "flash1_bwd heads=8 seqlen=512 head_dim=64", 128, 2, 4);  // 256 keys fit, and spill
   check_warps("h200", "flash_decode heads=8 seqlen_kv=1024 head_dim=256", 64, 2, 4);
   ftl_prediction named = predict("t4", "flash_decode heads=8 seqlen_kv=1024 head_dim=256 num_warps=4");
   cr_expect_not(named.feasible);

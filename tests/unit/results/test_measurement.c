@@ -165,8 +165,7 @@ Test(unit_results_measurement, reads_the_projects_files_with_their_provenance_li
 }
 
 Test(unit_results_measurement, names_file_line_and_column_of_what_is_wrong) {
-  refused(COLUMNS VALUES "12.5\n" VALUES "fast\n",
-          "m.csv:3: column 12 (foretile__stream_time.sum): \"fast\" is not a number");
+  refused(COLUMNS VALUES "12.5\n" VALUES "fast\n", "m.csv:3: column 12 (time_median_us): \"fast\" is not a number");
   refused(COLUMNS VALUES "12.5\nflash2_fwd,2,8\n", "m.csv:3: column 4: the row has 3 fields, the header 12");
   refused(COLUMNS VALUES "12.5,9\n", "m.csv:2: column 13: the row has 13 fields, the header 12");
   refused(COLUMNS, "m.csv:2: a header and no rows");
@@ -183,6 +182,8 @@ Test(unit_results_measurement, names_file_line_and_column_of_what_is_wrong) {
           "m.csv:1: column 3: sm__cycles_elapsd.max is no metric; the nearest is sm__cycles_elapsed.max");
   refused("ID,Kernel Name,dram__bytes_read.sum\n,,byte\n0,k,many\n",
           "m.csv:3: column 3 (dram__bytes_read.sum): \"many\" is not a number");
+  refused("ID,Kernel Name,Metric Name,Metric Unit,Metric Value\n0,k,Duration,us,long\n",
+          "m.csv:2: column 5 (Duration): \"long\" is not a number");
 }
 
 static ftl_measured_case case_of(const char *text) {

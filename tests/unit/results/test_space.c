@@ -74,6 +74,37 @@ Test(unit_results_space, too_many_combinations_are_refused) {
   ftl_space_fini(&space);
 }
 
+Test(unit_results_space, values_that_would_be_too_many_are_refused_before_any_is_added) {
+  ftl_space space = make_space();
+  ftl_error error = {0};
+  for (int i = 1; i <= 16; i++) {
+    char value[16];
+    snprintf(value, sizeof value, "%d", i);
+    add(&space, "heads", value);
+  }
+  cr_expect_eq(ftl_space_check_room(&space, "batch", 4096, &error), FTL_OK);
+  cr_expect_eq(ftl_space_check_room(&space, "batch", 4097, &error), FTL_BAD_INPUT);
+  cr_expect_str_eq(error.message, "batch: more than 65536 combinations; split the exploration");
+  cr_expect_eq(ftl_space_num_points(&space), 16);
+  ftl_space_fini(&space);
+}
+
+// More than the table of a few has room for.
+Test(unit_results_space, of_many_values_each_is_found_again) {
+  ftl_space space = make_space();
+  char value[16];
+  for (int i = 1; i <= 1000; i++) {
+    snprintf(value, sizeof value, "%d", i);
+    add(&space, "heads", value);
+  }
+  for (int i = 1; i <= 1000; i += 37) {
+    snprintf(value, sizeof value, "%d", i);
+    cr_assert_eq(add_fails(&space, "heads", value, "is given twice"), FTL_BAD_INPUT);
+  }
+  cr_expect_eq(ftl_space_num_points(&space), 1000);
+  ftl_space_fini(&space);
+}
+
 Test(unit_results_space, a_point_without_a_required_parameter_names_it) {
   ftl_space space = make_space();
   ftl_spec spec;

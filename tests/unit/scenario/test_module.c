@@ -178,6 +178,10 @@ Test(unit_scenario_module, mistakes_name_the_line_and_what_is_near) {
         "test.lua:3: unknown parameter \"blok_m\"; the nearest is block_m");
   fails(PREFIX "ft.predict{ arch = 'h200', " QUESTION ", ldx = 1 }", "foretile workload show flash2_fwd lists");
   fails(PREFIX "ft.predict{ arch = 'h20', " QUESTION " }", "test.lua:1: unknown GPU \"h20\"");
+  fails(PREFIX
+        "local many = {}; for i = 1, 70000 do many[i] = i end\n"
+        "ft.explore { arch = 'h200', workload = 'flash2_fwd', heads = many, seqlen = 64, head_dim = 64 }",
+        "test.lua:2: heads: more than 65536 combinations; split the exploration");
   fails(PREFIX "ft.predict{ arch = 'h200', workload = 'flash' }", "unknown workload flash; known are flash1_fwd");
   fails(PREFIX "ft.predict{ arch = 'h200', " QUESTION ", block_m = -1 }", "from 1 to 1024");
   fails(PREFIX "ft.predict{ arch = 'h200', " QUESTION ", block_m = 1/0 }", "block_m=inf");

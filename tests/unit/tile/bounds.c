@@ -3,8 +3,8 @@
 
 static void expect(sketch *s, const char *refused) {
   ftl_tile_program *program = sketch_finish(s);
-  int64_t max_steps_a_cta = 0;
-  ftl_status status = ftl_tile_program_check_bounds(program, &max_steps_a_cta, &s->error);
+  ftl_bounds_steps steps;
+  ftl_status status = ftl_tile_program_check_bounds(program, &steps, &s->error);
   ftl_tile_program_destroy(program);
   if (!refused) {
     cr_assert_eq(status, FTL_OK, "%s", s->error.message);
@@ -117,4 +117,46 @@ Test(unit_tile_bounds, a_loop_may_run_backwards_from_an_end_that_differs) {
   expect(&s, NULL);
   s = store_backwards(1);
   expect(&s, "op 2 (store): the head of y can be -1 to 0, as far as can be shown");
+}
+
+enum { NUM_ENTRIES = 4 };
+
+// A tile of x at row table[CTA + j], j below `trips`, of 6 CTAs; the table has 4 entries, and the tile is present where
+// `present` (NULL: always) is above 0.
+static sketch look_up(int64_t trips, ftl_expr (*present)(ftl_builder *)) {
+  static const int32_t entries[NUM_ENTRIES] = {3, 8, 0, 5};
+  sketch s = sketch_create();
+  ftl_builder_grid(s.b, 6, false, FTL_TILES_BY_STRIDE);
+  ftl_builder_role(s.b, "main", 1, 0);
+  int32_t table = ftl_builder_table(s.b, "rows", entries, NUM_ENTRIES);
+  int32_t ring = ftl_builder_ring(s.b, "r", FTL_FP16, SKETCH_ROWS, SKETCH_COLUMNS, 1, 0, 1);
+  ftl_expr j = ftl_loop_value(s.b, ftl_loop(s.b, ftl_const(s.b, 0), ftl_const(s.b, trips)));
+  ftl_expr row = ftl_lookup(s.b, table, ftl_add(s.b, ftl_cta(s.b), j));
+  ftl_tile_ref ref = sketch_ref(&s, s.x, ftl_const(s.b, 0), row);
+  if (present) ref.present = present(s.b);
+  ftl_fill_stage(s.b, ring, ref);
+  ftl_wait(s.b, ring);
+  ftl_release(s.b, ring);
+  ftl_end_loop(s.b);
+  return s;
+}
+
+// 3 CTAs are below.
+static ftl_expr below_three(ftl_builder *b) { return ftl_sub(b, ftl_const(b, 3), ftl_cta(b)); }
+static ftl_expr below_five(ftl_builder *b) { return ftl_sub(b, ftl_const(b, 5), ftl_cta(b)); }
+
+Test(unit_tile_bounds, an_entry_that_a_table_does_not_have_is_refused_where_a_cta_reads_it) {
+  sketch s = look_up(1, NULL);
+  expect(&s, "(lookup): CTA 4: entry 4 is outside of rows, which has 4");
+  s = look_up(1, below_five);
+  expect(&s, "(lookup): CTA 4: entry 4 is outside of rows, which has 4");
+  s = look_up(3, below_three);
+  expect(&s, "(lookup): CTA 2: entry 4 is outside of rows, which has 4");
+}
+
+Test(unit_tile_bounds, an_entry_that_nobody_reads_is_not) {
+  sketch s = look_up(2, below_three);
+  expect(&s, NULL);
+  s = look_up(0, NULL);
+  expect(&s, NULL);
 }

@@ -131,7 +131,41 @@ Test(unit_tile_exec, a_persistent_cta_that_leaves_a_stage_unread_is_refused) {
   ftl_builder_grid(s.b, 4, true, FTL_TILES_BY_STRIDE);
   ftl_builder_role(s.b, "main", 1, 0);
   int32_t ring = ftl_builder_ring(s.b, "r", FTL_FP16, 16, 16, 4, 0, 1);
-  ftl_acquire(s.b, ring);  // an empty stage: allowed where the CTA ends, not where it goes on
-  ftl_commit(s.b, ring);
+  ftl_tile_ref absent = sketch_ref(&s, s.x, ftl_const(s.b, 0), ftl_const(s.b, 0));
+  absent.present = ftl_const(s.b, 0);
+  ftl_fill_stage(s.b, ring, absent);  // an empty stage: allowed where the CTA ends, not where it goes on
   sketch_assert_refused(&s, "a persistent CTA left a stage unread");
+}
+
+// acquire, commit and wait of a ring; `fill` adds what stands between the first two.
+static sketch stage_of(void (*fill)(sketch *s, int32_t ring)) {
+  sketch s = sketch_create();
+  ftl_builder_role(s.b, "main", 1, 0);
+  int32_t ring = ftl_builder_ring(s.b, "r", FTL_FP16, 16, 16, 2, 0, 1);
+  ftl_fill_stage(s.b, ring, sketch_ref(&s, s.x, ftl_const(s.b, 0), ftl_const(s.b, 0)));
+  ftl_acquire(s.b, ring);
+  fill(&s, ring);
+  ftl_commit(s.b, ring);
+  for (int i = 0; i < 2; i++) ftl_wait(s.b, ring);
+  for (int i = 0; i < 2; i++) ftl_release(s.b, ring);
+  return s;
+}
+
+static void fill_with_nothing(sketch *s, int32_t ring) {
+  (void)s;
+  (void)ring;
+}
+
+// A tile that is never there still announces its copy.
+static void fill_absent(sketch *s, int32_t ring) {
+  ftl_tile_ref ref = sketch_ref(s, s->x, ftl_const(s->b, 0), ftl_const(s->b, 0));
+  ref.present = ftl_const(s->b, 0);
+  ftl_load(s->b, ring, ref);
+}
+
+Test(unit_tile_exec, a_stage_that_no_op_fills_is_refused_and_an_absent_tile_fills_one) {
+  sketch s = stage_of(fill_with_nothing);
+  sketch_assert_refused(&s, "(commit): nothing was loaded into this stage of ring r");
+  s = stage_of(fill_absent);
+  ftl_tile_program_destroy(sketch_finish(&s));
 }

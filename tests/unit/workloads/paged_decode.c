@@ -39,7 +39,7 @@ Test(unit_workloads_paged_decode, lengths_give_the_batch_and_its_longest_sequenc
   cr_expect_eq(spec.value[FTL_PARAM_seqlen_kv], 4096);
   cr_expect_eq(spec_of("lengths=100:7 seqlen_kv=2048").value[FTL_PARAM_seqlen_kv], 2048, "what memory is reserved for");
   assert_refused("lengths=100:7 batch=3", "batch=3: lengths has 2");
-  assert_refused("lengths=100:7 seqlen_kv=99", "seqlen_kv=99: lengths has one of 100");
+  assert_refused("lengths=100:7 seqlen_kv=99", "seqlen_kv=99: the longest of lengths is 100");
   assert_refused("batch=3", "paged_decode needs seqlen_kv, 1 to 16777216 tokens: key/value rows a head");
 }
 

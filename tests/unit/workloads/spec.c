@@ -108,6 +108,27 @@ Test(unit_workloads_spec, seqlen_sets_both_lengths_and_either_may_be_set_after_i
   cr_assert_eq(spec.value[FTL_PARAM_seqlen_kv], 200);
 }
 
+// Of packed sequences; a cache of keys may have room for more.
+Test(unit_workloads_spec, lengths_allow_no_other_sequence_length) {
+  const struct {
+    const char *names[2], *value, *message;  // NULL: no second
+  } cases[] = {{{"seqlen", NULL}, "60000", "seqlen=60000: the longest of lengths is 512"},
+               {{"seqlen_kv", NULL}, "600", "seqlen_kv=600: the longest of lengths is 512"},
+               {{"seqlen_q", NULL}, "100", "seqlen_q=100: the longest of lengths is 512"},
+               {{"seqlen_q", "seqlen_kv"}, "512", NULL},
+               {{"seqlen", NULL}, "512", NULL}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    cr_assert_eq(ftl_spec_init(&spec, "flash2_fwd", &error), FTL_OK);
+    set("heads", "8");
+    set("head_dim", "64");
+    set("lengths", "512:77");
+    for (int n = 0; n < 2 && cases[i].names[n]; n++) set(cases[i].names[n], cases[i].value);
+    ftl_status status = ftl_spec_complete(&spec, &error);
+    cr_expect_eq(status, cases[i].message ? FTL_BAD_INPUT : FTL_OK, "%s=%s", cases[i].names[0], cases[i].value);
+    if (cases[i].message) cr_expect_str_eq(error.message, cases[i].message);
+  }
+}
+
 Test(unit_workloads_spec, integers_are_set_as_their_text_is) {
   cr_assert_eq(ftl_spec_set_int(&spec, "heads", 5, &error), FTL_OK);
   cr_assert_eq(spec.value[FTL_PARAM_heads], 5);
