@@ -300,7 +300,7 @@ ftl_status ftl_attention_check_warps(const ftl_spec *spec, ftl_error *error) {
   if (wgmma && num_warps % WARPS_PER_GROUP != 0)
     return ftl_error_set(error, FTL_INFEASIBLE, "num_warps=%lld: with wgmma it must be a multiple of 4",
                          (long long)spec->value[FTL_PARAM_num_warps]);
-  bool may_share = (spec->workload->accepts & FTL_TAKES(warps_n)) != 0 && 16 * num_warps % block_m == 0;
+  bool may_share = ftl_spec_takes(spec, FTL_PARAM_warps_n) && 16 * num_warps % block_m == 0;
   if (wgmma && block_m % (16 * num_warps) != 0)
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "block_m=%lld num_warps=%lld: with wgmma each 4 warps need a multiple of 64 rows%s",

@@ -7,7 +7,7 @@ static const float log2_e = 1.44269504088896340736f;
 enum { ROWS_PER_THREAD = 4, VECTOR_BYTES = 16, WARP_LANES = 32 };
 
 bool ftl_backward_adds_dq(const ftl_spec *spec) {
-  return (spec->workload->accepts & FTL_TAKES(dq)) != 0 && spec->value[FTL_PARAM_dq] == FTL_DQ_ATOMICS;
+  return ftl_spec_takes(spec, FTL_PARAM_dq) && spec->value[FTL_PARAM_dq] == FTL_DQ_ATOMICS;
 }
 
 int32_t ftl_backward_padded_columns(int64_t columns) {

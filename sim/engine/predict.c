@@ -31,7 +31,7 @@ static void programs_fini(programs *p) {
 
 // Whether a parameter decides a kernel's size, and says more than one named before it.
 static bool names_size(const ftl_spec *spec, ftl_param param) {
-  if ((spec->workload->accepts >> param & 1) == 0) return false;
+  if (!ftl_spec_takes(spec, param)) return false;
   return param != FTL_PARAM_head_dim_v || spec->value[param] != spec->value[FTL_PARAM_head_dim];
 }
 

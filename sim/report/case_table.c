@@ -110,7 +110,7 @@ static void add_written(ftl_table *table, const ftl_case *c, void (*write)(const
 static void add_param(ftl_table *table, const ftl_case *c, ftl_param param) {
   char buffer[32];
   const ftl_spec *spec = &c->measured_case.spec;
-  bool takes = (spec->workload->accepts >> param & 1) != 0;
+  bool takes = ftl_spec_takes(spec, param);
   ftl_table_add(table, "%s", takes ? ftl_spec_text(spec, param, buffer) : "-");
 }
 

@@ -36,7 +36,7 @@ int ftl_num_cpus(void) {
 
 ftl_status ftl_point_check_gpu(const ftl_spec *spec, const ftl_arch *arch, ftl_error *error) {
   enum { KHZ_PER_MHZ = 1000 };
-  bool takes_clock = (spec->workload->accepts >> FTL_PARAM_clock_mhz & 1) != 0;
+  bool takes_clock = ftl_spec_takes(spec, FTL_PARAM_clock_mhz);
   int64_t mhz = takes_clock ? spec->value[FTL_PARAM_clock_mhz] : 0, khz = mhz * KHZ_PER_MHZ;
   if (mhz == 0 || (khz >= arch->clock_sm_min_khz && khz <= arch->clock_sm_max_khz)) return FTL_OK;
   return ftl_error_set(error, FTL_BAD_INPUT,
