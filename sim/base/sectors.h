@@ -6,9 +6,12 @@
 
 enum { FTL_LINE_BYTES = 128, FTL_SECTOR_BYTES = 32, FTL_LINE_SECTORS = 4, FTL_ALL_SECTORS = 15 };
 
-// The number of sectors in a mask, from a table in a constant: without a flag for newer processors a population count
-// is a call into the compiler's library.
-static inline int ftl_num_sectors(uint8_t mask) { return (int)(0x4332322132212110u >> (4 * mask) & 7); }
+// The number of sectors in a mask, from a table: without a flag for newer processors a population count is a call into
+// the compiler's library, and a table in a constant takes an instruction more (callgrind, detail=full).
+static inline int ftl_num_sectors(uint8_t mask) {
+  static const uint8_t counts[FTL_ALL_SECTORS + 1] = {0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4};
+  return counts[mask & FTL_ALL_SECTORS];
+}
 
 // The halves of a line's sectors: bit i is the first of sector i, bit 4 + i the second.
 static inline uint8_t ftl_halves_of_sectors(uint8_t sectors) {

@@ -226,7 +226,7 @@ static inline uint8_t sm_part_halves(const ftl_line *line) {
 // looked at.
 static inline int32_t sm_request(ftl_sm *sm, int64_t now, const ftl_line *line, ftl_mem_kind kind,
                                  sm_transaction what) {
-  int32_t i = sm->free_transaction, sectors = sm_num_sectors(line->sectors);
+  int32_t i = sm->free_transaction, sectors = ftl_num_sectors(line->sectors);
   FTL_CHECK(i >= 0 && sm->num_requests < sm->capacity_requests, "SM %d: more than %d requests in flight at cycle %lld",
             sm->config.sm_idx, sm->num_transactions, (long long)now);
   sm->free_transaction = sm->transactions[i].next;
