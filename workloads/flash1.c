@@ -5,7 +5,7 @@
 
 #include "base/integer.h"
 
-enum { MAX_WRITTEN_OUT = 8, WARP_LANES = 32, MOST_VECTOR = 4, STEP_ROWS = 16 };
+enum { MAX_WRITTEN_OUT = 8, MOST_VECTOR = 4, STEP_ROWS = 16 };
 
 int64_t ftl_flash1_num_key_blocks(const ftl_attention *a, const ftl_packed_batch *packed) {
   int64_t longest = packed == NULL ? a->seqlen_kv : 0;
@@ -116,8 +116,8 @@ void ftl_flash1_set_defaults(ftl_spec *spec) {
 ftl_value_layout ftl_flash1_row_layout(const ftl_flash1 *f, int32_t columns) {
   ftl_value_layout layout = {.vector_columns = 1, .threads_per_row = 1};
   for (int32_t vector = MOST_VECTOR; vector >= 1; vector /= 2)
-    for (int32_t threads = WARP_LANES; threads >= 1; threads /= 2) {
-      int32_t rows_at_once = f->num_warps * WARP_LANES / threads;
+    for (int32_t threads = FTL_WARP_LANES; threads >= 1; threads /= 2) {
+      int32_t rows_at_once = f->num_warps * FTL_WARP_LANES / threads;
       if (columns % (threads * vector) == 0 && f->a.block_m % rows_at_once == 0)
         return (ftl_value_layout){.threads_per_row = threads, .vector_columns = vector};
     }

@@ -9,6 +9,7 @@
 //
 // Launches: delta = rowsum(dO O), which the implementation computes with the first block; the gradients; with fewer
 // key/value heads than heads, the sums of dK and dV.
+#include "base/integer.h"
 #include "workloads/backward.h"
 #include "workloads/flash1.h"
 
@@ -31,7 +32,7 @@ typedef struct flash1_bwd {
 // All warps stand side by side for dQ, whose columns they share.
 static int32_t padded(int32_t columns, int32_t num_warps) {
   int32_t unit = ACCUMULATOR_COLUMNS * num_warps;
-  return (columns + unit - 1) / unit * unit;
+  return ftl_round_up32(columns, unit);
 }
 
 static void declare_rings(flash1_bwd *w, int32_t role) {

@@ -33,11 +33,11 @@ void ftl_flash2_set_back_to_back(ftl_spec *spec) {
 
 // Its launch bounds ask for as many CTAs of an SM as have 16 warps (getWarpsPerSmFw; 12 before Ampere).
 void ftl_flash2_resolve_back_to_back(ftl_spec *spec, const ftl_arch *arch) {
-  enum { WARPS = 16, EARLIER_WARPS = 12, AMPERE = 80, WARP_LANES = 32, ALLOCATED_TOGETHER = 8 };
+  enum { WARPS = 16, EARLIER_WARPS = 12, AMPERE = 80, ALLOCATED_TOGETHER = 8 };
   int64_t *cap = &spec->value[FTL_PARAM_max_registers];
   if (spec->value[FTL_PARAM_schedule] != FTL_SCHEDULE_BACK_TO_BACK || *cap != 0) return;
   int64_t warps = arch->chip_compute_capability >= AMPERE ? WARPS : EARLIER_WARPS;
-  *cap = arch->sm_num_registers / (warps * WARP_LANES) / ALLOCATED_TOGETHER * ALLOCATED_TOGETHER;
+  *cap = arch->sm_num_registers / (warps * FTL_WARP_LANES) / ALLOCATED_TOGETHER * ALLOCATED_TOGETHER;
 }
 
 ftl_status ftl_flash2_check_back_to_back(const ftl_spec *spec, ftl_error *error) {
@@ -64,7 +64,7 @@ ftl_status ftl_flash2_check_back_to_back(const ftl_spec *spec, ftl_error *error)
   return FTL_OK;
 }
 
-static int32_t num_parts_k(const ftl_flash2 *f) { return (f->a.padded_head_dim + PART - 1) / PART; }
+static int32_t num_parts_k(const ftl_flash2 *f) { return ftl_divide_up32(f->a.padded_head_dim, PART); }
 static int32_t num_parts_v(const ftl_flash2 *f) { return f->a.block_n / PART; }
 
 // cp.async has all parts on their way; loads to registers are stored to one of two stages while the other is read.

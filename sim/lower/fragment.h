@@ -9,13 +9,14 @@
 #include <stdbool.h>
 
 #include "arch/arch.h"
+#include "base/warp.h"
 #include "lower/product.h"
 #include "tile/tile.h"
 
 // Rows of a value are dealt to warps in slabs of 16: warp w of W holds slabs w, w + W, ... With S warps side by side:
 // slabs w / S, w / S + W / S, ..., and of the columns the (w % S)-th share.
 // Operands come in blocks of 16 rows and FTL_OPERAND_BYTES: FTL_OPERAND_COLUMNS columns of 16-bit types.
-enum { FTL_SLAB_ROWS = 16, FTL_OPERAND_COLUMNS = 16, FTL_WARP_LANES = 32 };
+enum { FTL_SLAB_ROWS = 16, FTL_OPERAND_COLUMNS = 16 };
 int32_t ftl_operand_columns(ftl_dtype dtype);
 
 typedef struct ftl_fragment_shape {

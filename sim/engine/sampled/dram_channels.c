@@ -63,7 +63,7 @@ typedef struct tile_request {
 } tile_request;
 
 static int64_t cost_of(const ftl_dram_channels *channels, const tile_request *tile, int64_t bytes) {
-  int64_t sectors = (bytes + FTL_SECTOR_BYTES - 1) / FTL_SECTOR_BYTES;
+  int64_t sectors = ftl_divide_up(bytes, FTL_SECTOR_BYTES);
   return sectors * channels->sector_cost * tile->missed / tile->asked;
 }
 

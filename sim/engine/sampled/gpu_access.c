@@ -46,7 +46,7 @@ static ftl_tile_run whole_boxes_of(const ftl_tile_run *tiles, int32_t box_bytes)
   ftl_tile_run whole = *tiles;
   int32_t row_bytes = tiles->place.row_bytes;
   int64_t stride_bytes = tiles->place.row_stride_bytes;
-  whole.place.row_bytes = (row_bytes + box_bytes - 1) / box_bytes * box_bytes;
+  whole.place.row_bytes = ftl_round_up32(row_bytes, box_bytes);
   bool is_followed = tiles->place.num_rows > 1 && stride_bytes >= row_bytes;
   if (is_followed && stride_bytes < box_bytes) whole.place.row_bytes = (int32_t)stride_bytes;
   return whole;
@@ -80,7 +80,7 @@ static bool try_access_run(ftl_gpu_run *run, ftl_cta_member member, const ftl_se
 static ftl_tile_place sectors_of(const ftl_tile_place *place) {
   int64_t first = place->address_bytes / FTL_SECTOR_BYTES * FTL_SECTOR_BYTES;
   int64_t end = place->address_bytes + (place->num_rows - 1) * place->row_stride_bytes + place->row_bytes;
-  int32_t bytes = (int32_t)((end + FTL_SECTOR_BYTES - 1) / FTL_SECTOR_BYTES * FTL_SECTOR_BYTES - first);
+  int32_t bytes = (int32_t)(ftl_round_up(end, FTL_SECTOR_BYTES) - first);
   return (ftl_tile_place){.address_bytes = first, .row_stride_bytes = bytes, .num_rows = 1, .row_bytes = bytes};
 }
 
@@ -102,7 +102,7 @@ static int32_t bytes_in_l1(ftl_gpu_run *run, int32_t slot, const ftl_segment_ref
                                      (int32_t)((int64_t)from * 256 / place->row_bytes));
     if (there == from) there += held;
   }
-  run->traffic->counts.l1_hit_sectors += (int64_t)place->num_rows * ((there + 31) / 32);
+  run->traffic->counts.l1_hit_sectors += place->num_rows * ftl_divide_up(there, FTL_SECTOR_BYTES);
   return there;
 }
 

@@ -1,3 +1,4 @@
+#include "base/integer.h"
 #include "engine/sampled/gpu_run.h"
 
 void ftl_gpu_set_cursors(ftl_gpu_run *run, int32_t slot) {
@@ -61,7 +62,7 @@ void ftl_gpu_end_cta(ftl_gpu_run *run, int32_t slot, int64_t now) {
     run->period_stored += state->stored;
     run->period_ctas += run->cluster_ctas;
   }
-  int64_t cycle = (now + FTL_TRAFFIC_UNIT - 1) / FTL_TRAFFIC_UNIT;
+  int64_t cycle = ftl_divide_up(now, FTL_TRAFFIC_UNIT);
   if (cycle > run->out->end_cycle) run->out->end_cycle = cycle;
   int32_t ended[FTL_CTA_MAX_CLUSTER];  // a cluster that starts may take the place of the state
   for (int32_t rank = 0; rank < run->cluster_ctas; rank++) ended[rank] = ftl_gpu_member(run, slot, rank).slot;

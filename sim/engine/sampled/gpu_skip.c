@@ -1,6 +1,7 @@
 // Periods to come that are not run: when that is, and what is counted for them.
 #include <math.h>
 
+#include "base/integer.h"
 #include "engine/sampled/gpu_run.h"
 
 #include "base/sectors.h"
@@ -81,7 +82,7 @@ static void repeat_stream(ftl_gpu_run *run, const window *last, int64_t left) {
 static int64_t kept_periods(const ftl_gpu_run *run) {
   int64_t bytes = run->period_work * FTL_SECTOR_BYTES;
   if (!run->plan.is_stream || bytes == 0) return KEPT_PERIODS;
-  return KEPT_PERIODS + (run->launch->arch->l2_size_bytes + bytes - 1) / bytes;
+  return KEPT_PERIODS + ftl_divide_up(run->launch->arch->l2_size_bytes, bytes);
 }
 
 static bool walked_enough(const ftl_gpu_run *run) {

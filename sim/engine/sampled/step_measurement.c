@@ -105,9 +105,7 @@ static int64_t pass_bytes(const ftl_step_measurement *m) {
     const ftl_segment *loop = &m->segments->segments[2 * k + 1];
     int64_t bytes = 0;
     for (int32_t i = 0; i < loop->num_refs; i++) {
-      const ftl_tile_ref *ref = &loop->refs[i].ref;
-      int64_t element_bytes = ftl_dtype_bytes(m->launch->tile->tensors[ref->tensor].dtype);
-      if (loop->refs[i].is_direct) bytes += (int64_t)ref->rows * ref->columns * element_bytes;
+      if (loop->refs[i].is_direct) bytes += ftl_tile_ref_bytes(m->launch->tile, &loop->refs[i].ref);
     }
     bytes *= ftl_segments_trips(m->segments, m->launch->warps, k, m->representative, &first);
     if (bytes > most) most = bytes;
@@ -393,7 +391,7 @@ ftl_status ftl_step_measurement_take_launch(ftl_step_measurement *m, int64_t lat
   int64_t ctas[MOST_ROUNDS * FTL_MARKED_CTAS], ends[MOST_ROUNDS * FTL_MARKED_CTAS], starts[FTL_MARKED_CTAS];
   int32_t num_slots = ftl_launch_most_ctas_per_sm(m->launch);
   int32_t count = num_ctas_of_sm(m->launch, MOST_ROUNDS * num_slots);
-  int32_t num_rounds = (count + num_slots - 1) / num_slots;
+  int32_t num_rounds = ftl_divide_up32(count, num_slots);
   int64_t fill_cycles = arch->launch_cta_interval_cycles * arch->chip_num_sms / arch->chip_num_gpcs;
   ftl_measured_ctas_sharing(m->launch, m->segments, m->representative, num_slots, ctas);
   for (int32_t i = num_slots; i < num_rounds * num_slots; i++) ctas[i] = i < count ? ctas[i - num_slots] : FTL_NO_CTA;

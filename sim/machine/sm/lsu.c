@@ -287,7 +287,7 @@ static void count_stored(ftl_sm *sm, const sm_mio_entry *entry, const ftl_access
                          int32_t count) {
   const ftl_tile_place *place = entry->place;
   ftl_access_start start = ftl_access_start_of(access, place, entry->warp->warp_in_role);
-  int32_t rows_left = (place->num_rows - start.row + access->row_step - 1) / access->row_step;
+  int32_t rows_left = ftl_divide_up32(place->num_rows - start.row, access->row_step);
   int32_t num_rows = rows_left < access->num_rows ? rows_left : access->num_rows;
   int64_t bytes = num_rows > 0 ? (int64_t)num_rows * start.bytes : 0, sectors = 0;
   for (int32_t i = 0; i < count; i++) sectors += ftl_num_sectors(lines[i].sectors);

@@ -11,6 +11,7 @@
 #define FTL_MACHINE_SM_STATE_H
 
 #include "base/check.h"
+#include "base/integer.h"
 #include "machine/sm/code_cache.h"
 #include "machine/sm/gmma.h"
 #include "machine/sm/l1.h"
@@ -192,7 +193,7 @@ static inline int64_t sm_window(ftl_sm *sm, int64_t cycle) {
   const sm_reads *reads = &sm->reads[sm->reads_head % SM_READS];
   if (sm->reads_head == sm->reads_end || reads->begin >= cycle) return cycle;
   int64_t period = sm->arch->tensor_wgmma_window_cycles;
-  int64_t window = reads->begin + (cycle - reads->begin + period - 1) / period * period;
+  int64_t window = reads->begin + ftl_round_up(cycle - reads->begin, period);
   return window < reads->end ? window : reads->end;
 }
 

@@ -5,13 +5,11 @@
 // when it is written to (loads: on arrival) or read from shared memory. Lines that are stored go when the store port
 // has passed what came before (kernels/measurements/micro_tma_store.csv: 31.6 to 31.8 bytes a cycle from one SM, as by
 // the LSU). Rows outside the tensor make no lines.
+#include "base/integer.h"
+#include "base/sectors.h"
 #include "machine/sm/state.h"
 
-#include "base/sectors.h"
-
-static int64_t line_cycles(const ftl_sm *sm) {
-  return (FTL_LINE_BYTES + sm->arch->shared_bytes_per_cycle - 1) / sm->arch->shared_bytes_per_cycle;
-}
+static int64_t line_cycles(const ftl_sm *sm) { return ftl_divide_up(FTL_LINE_BYTES, sm->arch->shared_bytes_per_cycle); }
 
 // A line goes at `now`: the engine's rate lets the next one go later.
 static void take_rate(ftl_sm *sm, int64_t now, int64_t cost) {
@@ -67,7 +65,7 @@ static sm_copy copy_of_rows(ftl_sm *sm, sm_warp *w, int32_t first, int32_t num_r
   const ftl_tile_place *place = &w->places[access->ref];
   ftl_access_start start = ftl_access_start_of(access, place, w->warp_in_role);
   int32_t row = start.row + first * access->row_step, exist = start.bytes > 0 ? place->num_rows - row : 0;
-  int32_t rows = exist <= 0 ? 0 : (exist + access->row_step - 1) / access->row_step;
+  int32_t rows = exist <= 0 ? 0 : ftl_divide_up32(exist, access->row_step);
   sm_copy copy = {.warp = w,
                   .eligible = now + sm->arch->tma_latency_cycles,
                   .rows_left = rows < num_rows ? rows : num_rows,
