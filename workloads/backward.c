@@ -97,10 +97,9 @@ void ftl_backward_keep(ftl_backward *f, int64_t length, int32_t rows) {
 
 ftl_tile_ref ftl_backward_ref(const ftl_backward *f, int32_t tensor, ftl_expr head, ftl_expr row, int32_t rows,
                               int32_t columns) {
-  ftl_tile_ref ref = ftl_attention_query_ref(&f->tile, tensor, ftl_add(f->b, f->origin, row), rows, columns);
+  ftl_tile_ref ref = ftl_attention_query_ref(&f->tile, tensor, row, rows, columns);
   ref.head = head;
-  ref.row_end = f->row_end;
-  return ref;
+  return ftl_packed_ref(f->b, f->origin, f->row_end, ref);
 }
 
 ftl_tile_ref ftl_backward_sum_ref(const ftl_backward *f, ftl_expr row) {

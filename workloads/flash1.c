@@ -78,10 +78,19 @@ void ftl_flash1_grid(const ftl_flash1 *f) {
 
 ftl_tile_ref ftl_flash1_ref(const ftl_flash1 *f, int32_t tensor, ftl_expr head, ftl_expr row, int32_t rows,
                             int32_t columns) {
-  ftl_tile_ref ref = ftl_attention_query_ref(&f->tile, tensor, ftl_add(f->b, f->origin, row), rows, columns);
+  ftl_tile_ref ref = ftl_attention_query_ref(&f->tile, tensor, row, rows, columns);
   ref.head = head;
-  ref.row_end = f->row_end;
+  return ftl_packed_ref(f->b, f->origin, f->row_end, ref);
+}
+
+ftl_tile_ref ftl_flash1_keys_ref(const ftl_flash1 *f, const ftl_flash1_block *block, int32_t tensor, int32_t columns) {
+  ftl_tile_ref ref = ftl_flash1_ref(f, tensor, f->tile.kv_head, block->key, f->a.block_n, columns);
+  if (block->listed >= 0) ref.present = ftl_sub(f->b, block->end, block->first);
   return ref;
+}
+
+ftl_tile_ref ftl_flash1_rows_ref(const ftl_flash1 *f, int32_t tensor, ftl_expr row, int32_t columns) {
+  return ftl_flash1_ref(f, tensor, f->tile.head, row, f->a.block_m, columns);
 }
 
 bool ftl_flash1_is_masked(const ftl_flash1 *f) {

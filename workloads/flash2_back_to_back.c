@@ -140,7 +140,7 @@ static void begin_values(const ftl_flash2 *f, ftl_expr j) {
 
 // Columns beyond the last key are left out of the maxima, and again of the exponentials.
 static void mask_end(const ftl_flash2 *f, ftl_expr j) {
-  ftl_mask(f->b, f->scores, f->tile.row, ftl_flash2_key_of(f, j), FTL_ALWAYS, f->lengths.seqlen_kv);
+  ftl_mask(f->b, f->scores, f->tile.row, ftl_flash2_key(f, j), FTL_ALWAYS, f->lengths.seqlen_kv);
 }
 
 static void softmax(const ftl_flash2 *f, ftl_expr j, bool masked) {
@@ -152,7 +152,7 @@ static void softmax(const ftl_flash2 *f, ftl_expr j, bool masked) {
   ftl_mask_again(b);
   ftl_online_softmax_exponentials(b, &f->softmax, f->scores, masked);
   ftl_convert(b, f->probs, f->scores);
-  ftl_attention_dropout(b, &f->a, &f->tile, f->probs, f->tile.row, ftl_flash2_key_of(f, j));
+  ftl_attention_dropout(b, &f->a, &f->tile, f->probs, f->tile.row, ftl_flash2_key(f, j));
 }
 
 // P, which all warps have put, times V.

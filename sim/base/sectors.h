@@ -13,6 +13,11 @@ static inline int ftl_num_sectors(uint8_t mask) {
   return counts[mask & FTL_ALL_SECTORS];
 }
 
+// Bits [from, to) of a mask of a line's sectors or words; none where from >= to.
+static inline uint32_t ftl_mask_between(uint64_t from, uint64_t to) {
+  return from < to ? (uint32_t)((UINT64_C(1) << to) - (UINT64_C(1) << from)) : 0;
+}
+
 // The halves of a line's sectors: bit i is the first of sector i, bit 4 + i the second.
 static inline uint8_t ftl_halves_of_sectors(uint8_t sectors) {
   return (uint8_t)(sectors | sectors << FTL_LINE_SECTORS);

@@ -90,12 +90,6 @@ static bool next_row(sm_copy *copy) {
 
 enum { WORD_BYTES = 4 };
 
-static uint32_t word_mask(uint64_t from, uint64_t to) {
-  return from < to ? (uint32_t)((UINT64_C(1) << to) - (UINT64_C(1) << from)) : 0;
-}
-
-static uint8_t sector_mask(uint64_t from, uint64_t to) { return (uint8_t)(from < to ? (1u << to) - (1u << from) : 0); }
-
 // What the current row has in the line that begins at `begin`.
 static void take_part(sm_copy *copy, uint64_t begin, ftl_line *line) {
   uint64_t from = copy->byte - begin, left = copy->end - begin, to = left < FTL_LINE_BYTES ? left : FTL_LINE_BYTES;
@@ -103,11 +97,13 @@ static void take_part(sm_copy *copy, uint64_t begin, ftl_line *line) {
     line->sectors = line->full_sectors = FTL_ALL_SECTORS;
     line->words = UINT32_MAX;
   } else {
-    uint8_t touched = sector_mask(from / FTL_SECTOR_BYTES, (to + FTL_SECTOR_BYTES - 1) / FTL_SECTOR_BYTES);
-    uint8_t covered = sector_mask((from + FTL_SECTOR_BYTES - 1) / FTL_SECTOR_BYTES, to / FTL_SECTOR_BYTES);
+    uint8_t touched =
+        (uint8_t)ftl_mask_between(from / FTL_SECTOR_BYTES, (to + FTL_SECTOR_BYTES - 1) / FTL_SECTOR_BYTES);
+    uint8_t covered =
+        (uint8_t)ftl_mask_between((from + FTL_SECTOR_BYTES - 1) / FTL_SECTOR_BYTES, to / FTL_SECTOR_BYTES);
     line->sectors = (uint8_t)(line->sectors | touched);
     line->full_sectors = (uint8_t)(line->full_sectors | covered);
-    line->words |= word_mask(from / WORD_BYTES, to / WORD_BYTES);
+    line->words |= ftl_mask_between(from / WORD_BYTES, to / WORD_BYTES);
   }
   copy->byte = begin + to;
 }
