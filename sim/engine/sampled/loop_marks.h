@@ -3,6 +3,7 @@
 #ifndef FTL_ENGINE_SAMPLED_LOOP_MARKS_H
 #define FTL_ENGINE_SAMPLED_LOOP_MARKS_H
 
+#include "arch/arch_limits.h"
 #include "engine/sampled/segments.h"
 #include "machine/sm/sm.h"
 
@@ -10,7 +11,7 @@ enum {
   FTL_KEPT_ITERATIONS = 12,  // of a loop; the second half gives its time
   FTL_MOST_ITERATIONS = 48,  // of one that CTAs would else have run one after the other
   FTL_KEPT_OUTER = 2,        // of the loop around others; the last gives the times of what is in it
-  FTL_MARKED_CTAS = 32,      // that an SM holds
+  FTL_MARKED_CTAS = FTL_ARCH_MAX_sm_max_ctas,
 };
 
 // A CTA's iterations of the loop around others. What it does in it is marked in its last one alone.

@@ -8,6 +8,7 @@
 #ifndef FTL_ENGINE_SAMPLED_TRAFFIC_H
 #define FTL_ENGINE_SAMPLED_TRAFFIC_H
 
+#include "arch/arch_limits.h"
 #include "engine/launch.h"
 #include "engine/sampled/cursor.h"
 #include "engine/sampled/dram_channels.h"
@@ -29,7 +30,7 @@ typedef struct ftl_traffic_counts {
   int64_t load_latency_cycles, num_loads;                // sum and number
 } ftl_traffic_counts;
 
-enum { FTL_MAX_GPCS = 16 };  // the range of chip.num_gpcs
+enum { FTL_MAX_GPCS = FTL_ARCH_MAX_chip_num_gpcs };
 
 // Where an SM sits.
 typedef struct ftl_sm_home {

@@ -5,9 +5,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "arch/arch_limits.h"
 #include "machine/dram/dram.h"
 
-enum { FTL_DRAM_NONE = UINT32_MAX, FTL_DRAM_MAX_BANKS = 256 };
+enum {
+  FTL_DRAM_NONE = UINT32_MAX,
+  FTL_DRAM_MAX_GROUPS = FTL_ARCH_MAX_dram_num_bank_groups,
+  FTL_DRAM_MAX_BANKS = FTL_DRAM_MAX_GROUPS * FTL_ARCH_MAX_dram_banks_per_group
+};
+_Static_assert(FTL_DRAM_MAX_BANKS <= UINT8_MAX + 1 && FTL_DRAM_MAX_BANKS % 64 == 0,
+               "banks are bytes, and bits of words");
 
 typedef enum ftl_dram_direction { FTL_DRAM_READ, FTL_DRAM_WRITE, FTL_DRAM_NUM_DIRECTIONS } ftl_dram_direction;
 
@@ -63,7 +70,7 @@ typedef struct ftl_dram_channel {
   int64_t next_refresh;
   int64_t bus_from[FTL_DRAM_NUM_DIRECTIONS];  // first cycle for a column access of that direction
   int64_t activate_from;                      // tRRD
-  int64_t group_from[16];
+  int64_t group_from[FTL_DRAM_MAX_GROUPS];
   uint64_t num_arrived;
   int32_t num_queued[FTL_DRAM_NUM_DIRECTIONS];
   ftl_dram_list arriving[FTL_DRAM_NUM_DIRECTIONS];  // not arrived, or waiting for a queue entry

@@ -10,9 +10,10 @@
 #include <stdint.h>
 
 #include "arch/arch.h"
+#include "arch/arch_limits.h"
 #include "machine/l2/hash.h"
 
-enum { FTL_L2_COALESCER_ENTRIES = 1024, FTL_L2_COALESCER_MAX_MERGES = 16 };
+enum { FTL_L2_COALESCER_ENTRIES = 1024, FTL_L2_COALESCER_MAX_MERGES = FTL_ARCH_MAX_l2_coalescer_merges };
 
 typedef struct ftl_l2_coalescer_entry {
   uint64_t line;

@@ -10,6 +10,7 @@
 #ifndef FTL_MACHINE_SM_STATE_H
 #define FTL_MACHINE_SM_STATE_H
 
+#include "arch/arch_limits.h"
 #include "base/check.h"
 #include "base/integer.h"
 #include "machine/sm/code_cache.h"
@@ -23,7 +24,11 @@
 #include "machine/sm/tma.h"
 #include "machine/sm/transactions.h"
 
-enum { SM_SUBCORES = 4, SM_MAX_LINES = 256, SM_MAX_LSU_QUEUE = 64 };
+enum {
+  SM_SUBCORES = FTL_ARCH_MAX_sm_num_subcores,
+  SM_MAX_LINES = 256,
+  SM_MAX_LSU_QUEUE = FTL_ARCH_MAX_mio_lsu_queue_entries
+};
 
 struct ftl_sm {
   ftl_sm_config config;

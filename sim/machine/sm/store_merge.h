@@ -10,8 +10,9 @@
 #include <stdint.h>
 
 #include "arch/arch.h"
+#include "arch/arch_limits.h"
 
-enum { SM_MAX_OPEN_LINES = 64 };  // the range of l1.store_merge_lines
+enum { SM_MAX_OPEN_LINES = FTL_ARCH_MAX_l1_store_merge_lines };
 
 typedef struct sm_open_line {
   uint64_t line;
