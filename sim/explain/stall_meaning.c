@@ -47,7 +47,7 @@ const char *ftl_stall_meaning(ftl_metric stall, const ftl_spec *spec) {
     case FTL_METRIC_stall_barrier:
       return barrier(spec);
     case FTL_METRIC_stall_membar:
-      return "warps wait for a memory fence";
+      return "not modelled: warps wait for a memory fence";
     case FTL_METRIC_stall_branch_resolving:
       return "the warp jumped, and its next instruction is on the way";
     case FTL_METRIC_stall_gmma:
@@ -63,7 +63,7 @@ const char *ftl_stall_meaning(ftl_metric stall, const ftl_spec *spec) {
     case FTL_METRIC_stall_misc:
       return "a load waits since its warp has as many on their way as one may have";
     case FTL_METRIC_stall_sleeping:
-      return "the warp sleeps";
+      return "not modelled: the warp sleeps";
     default:
       return "";
   }

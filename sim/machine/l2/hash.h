@@ -58,7 +58,6 @@ static inline uint32_t ftl_l2_hash_home(const ftl_l2_hash *hash, uint64_t line) 
 typedef struct ftl_l2_stretch {
   ftl_l2_address at;
   uint32_t num_lines;
-  uint32_t to_last_slice;  // so many of them, or more than there are, come before the first slice
 } ftl_l2_stretch;
 
 // Lines of one side are numbered by `index`. `slices_per_side` lines in a row, whatever that number is,
@@ -81,8 +80,7 @@ static inline ftl_l2_stretch ftl_l2_hash_stretch(const ftl_l2_hash *hash, uint64
   return (ftl_l2_stretch){.at = {.home_side = (uint16_t)ftl_l2_hash_side_of_granule(hash, granule.quotient),
                                  .slice_in_side = (uint16_t)slice,
                                  .set_in_side = set * n + slice},
-                          .num_lines = in_block < in_granule ? in_block : in_granule,
-                          .to_last_slice = n - slice};
+                          .num_lines = in_block < in_granule ? in_block : in_granule};
 }
 
 static inline ftl_l2_address ftl_l2_hash_address(const ftl_l2_hash *hash, uint64_t line) {

@@ -43,6 +43,7 @@ typedef struct ftl_l2_place {
   int32_t home_side;  // 0 on one-sided parts
   int32_t slice;      // within all slices, the home slice
 } ftl_l2_place;
+// Where the line has its home: what tests choose lines by.
 ftl_l2_place ftl_l2_tags_place(const ftl_l2_tags *tags, uint64_t line);
 // The same, for ftl_l2_tags_read_at and ftl_l2_tags_prefetch.
 ftl_l2_address ftl_l2_tags_address(const ftl_l2_tags *tags, uint64_t line);

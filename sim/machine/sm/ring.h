@@ -9,7 +9,6 @@ typedef struct sm_stage {    // a ring's stage with its two mbarriers
   int32_t pending_lines;     // TMA lines (and copies not issued in full) of the current phase
   bool expected, closed;     // the producer has arrived; it went on to the next stage
   int64_t time;              // when the last line came; of a completed phase: when it completed
-  int32_t consumers;
 } sm_stage;
 
 sm_stage *ftl_sm_stage(ftl_sm *sm, const sm_warp *w, int32_t ring, uint32_t fill, int32_t *index);

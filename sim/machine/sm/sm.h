@@ -32,15 +32,15 @@ typedef enum ftl_stall {
   FTL_STALL_LG_THROTTLE,
   FTL_STALL_TEX_THROTTLE,
   FTL_STALL_BARRIER,
-  FTL_STALL_MEMBAR,
+  FTL_STALL_MEMBAR,  // not modelled: always 0
   FTL_STALL_BRANCH_RESOLVING,
   FTL_STALL_GMMA,
   FTL_STALL_DRAIN,
   FTL_STALL_DISPATCH_STALL,
   FTL_STALL_IMC_MISS,
   FTL_STALL_NO_INSTRUCTION,
-  FTL_STALL_MISC,  // as many loads of the warp on their way as it may have
-  FTL_STALL_SLEEPING,
+  FTL_STALL_MISC,      // as many loads of the warp on their way as it may have
+  FTL_STALL_SLEEPING,  // not modelled: always 0
   FTL_STALL_COUNT
 } ftl_stall;
 
