@@ -45,8 +45,8 @@ bool ftl_loop_marks_are_apart(const ftl_loop_marks *marks, int32_t k, int32_t nu
 // loop, and where CTAs do not run a loop together for long enough to tell.
 void ftl_loop_marks_age_cycles(const ftl_loop_marks *marks, int32_t num_ctas, const int64_t *starts,
                                const int64_t *ends, double *cycles);
-// The time of each segment, in 1/FTL_STEP_UNIT cycle, of CTAs in `num_ctas` slots that started and ended so.
+// The time of each segment, of CTAs in `num_ctas` slots that started and ended so.
 void ftl_loop_marks_times(const ftl_loop_marks *marks, int32_t num_ctas, const int64_t *starts, const int64_t *ends,
-                          int64_t *time);
+                          int64_t *sixteenths);
 
 #endif

@@ -133,7 +133,7 @@ static const ftl_sm_counters *typical_counters(ftl_step_times *times, const ftl_
   const ftl_traffic_counts *counts = &steps->counts;
   int64_t mean = counts->num_loads > 0 ? counts->load_latency_cycles / counts->num_loads : 0;
   int32_t i = 0, row = are_sms_full(times, steps);
-  if (row == 1 && 8 * times->succession > times->whole_cta[1][0]) return &times->succeeding;
+  if (row == 1 && 8 * times->succession_sixteenths > times->whole_cta_sixteenths[1][0]) return &times->succeeding;
   while (i + 1 < FTL_NUM_STEP_LATENCIES && times->latency_cycles[i + 1] <= mean) i++;
   return &ftl_step_times_point(times, row, i)->counters;
 }
@@ -286,7 +286,7 @@ static double scatter_risk_pct(const ftl_segments *segments, ftl_step_times *tim
   double risk = 0;
   for (int32_t k = 0; k < segments->num_loops; k++) {
     int64_t usual = ftl_step_times_get(times, 2 * k + 1, times->most_ctas, times->latency_cycles[0]);
-    if (usual > 0) risk = fmax(risk, 100.0 * (double)times->scatter[2 * k + 1] / (double)usual);
+    if (usual > 0) risk = fmax(risk, 100.0 * (double)times->scatter_sixteenths[2 * k + 1] / (double)usual);
   }
   return risk;
 }

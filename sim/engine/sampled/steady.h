@@ -6,7 +6,7 @@
 
 // At the start of a period.
 typedef struct ftl_steady_mark {
-  int64_t time;
+  int64_t ticks;
   int64_t work;               // of all CTAs, done since the launch began: what their steps take at the shortest latency
   ftl_traffic_counts counts;  // since the launch began
   int64_t dirty_sectors;      // in the sample of L2
