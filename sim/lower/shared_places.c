@@ -74,7 +74,7 @@ ftl_status ftl_shared_places_take(ftl_warp_program *program, ftl_shared_layout *
   place_rings(program, layouts, options, shape);
   place_barriers(program);
   if (program->shared_bytes <= arch->shared_max_bytes_per_cta) return FTL_OK;
-  return ftl_error_set(error, FTL_INFEASIBLE, "%s needs %d bytes of shared memory a CTA, %s allows %lld",
-                       program->tile->name, program->shared_bytes, arch->name,
-                       (long long)arch->shared_max_bytes_per_cta);
+  return ftl_error_set_about(error, FTL_INFEASIBLE, program->tile->name,
+                             " needs %d bytes of shared memory a CTA, %s allows %lld", program->shared_bytes,
+                             arch->name, (long long)arch->shared_max_bytes_per_cta);
 }
