@@ -1,6 +1,5 @@
 // A Chrome-trace / Perfetto timeline of one SM: a track a warp, a slice an instruction, over a window of cycles.
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "arch/arch_limits.h"

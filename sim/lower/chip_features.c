@@ -1,7 +1,6 @@
 #include "lower/chip_features.h"
 
 #include "arch/topology.h"
-#include "lower/fragment.h"
 #include "lower/shared_layout.h"
 
 static ftl_status lacks(const ftl_arch *arch, const char *what, const char *since, ftl_error *error) {

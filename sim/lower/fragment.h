@@ -1,7 +1,6 @@
 // How a warp's registers hold the tiles of its mma instruction.
-// Models: accumulator and operand fragments of mma.sync m8n8k4 (Volta, four quad pairs as a 2 x 2 arrangement),
-// m16n8k8,
-//   m16n8k16 and of wgmma (whose warps hold m16n8 tiles each).
+// Models: accumulator and operand fragments of mma.sync m8n8k4 (Volta, four quad pairs as a 2 x 2
+//   arrangement), m16n8k8, m16n8k16 and of wgmma (whose warps hold m16n8 tiles each).
 // Sources: PTX ISA, "Matrix fragments for mma.m8n8k4 / m16n8k8 / m16n8k16 / wgmma.m64nNk16".
 #ifndef FTL_LOWER_FRAGMENT_H
 #define FTL_LOWER_FRAGMENT_H

@@ -3,7 +3,6 @@
 #ifndef FTL_MACHINE_WHEEL_H
 #define FTL_MACHINE_WHEEL_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/check.h"

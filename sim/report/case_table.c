@@ -1,7 +1,5 @@
 #include "report/case_table.h"
 
-#include <limits.h>
-#include <math.h>
 #include <string.h>
 
 #include "report/table.h"

@@ -1,5 +1,5 @@
 // Predictions of a database, each with the metrics of all its launches.
-#include <string.h>
+#include <stddef.h>
 
 #include "base/text.h"
 #include "results/contents_internal.h"

@@ -1,6 +1,5 @@
 // Which cases ft.measurements{…} asks for. Everything is read from the script before a file is opened, so that nothing
 // that may raise an error runs while one is.
-#include <stdio.h>
 #include <string.h>
 
 #include <lauxlib.h>

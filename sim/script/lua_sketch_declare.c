@@ -4,7 +4,6 @@
 #include <lauxlib.h>
 
 #include "base/integer.h"
-#include "script/lua_module.h"
 #include "script/lua_sketch.h"
 #include "script/sandbox.h"
 

@@ -1,7 +1,5 @@
 #include "engine/sampled/latency_pool.h"
 
-#include "engine/sampled/step_measurement.h"
-
 // An iteration asks for its loads anywhere in it, in the middle on average: half of the iterations ahead are sure to
 // lie between a load and the wait for it.
 bool ftl_latency_fits(ftl_latency_point shortest, ftl_latency_point longer, int32_t lookahead) {

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/check.h"
 #include "base/integer.h"
 #include "engine/sampled/l1_tiles.h"
 #include "engine/sampled/lone_sm.h"

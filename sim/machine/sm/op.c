@@ -4,7 +4,6 @@
 
 #include "base/check.h"
 #include "base/integer.h"
-#include "lower/walk.h"
 #include "machine/sm/pipes.h"
 #include "machine/sm/role_code.h"
 #include "machine/sm/sm.h"
