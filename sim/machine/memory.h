@@ -32,11 +32,14 @@ typedef struct ftl_memory_counters {
   int64_t local_sectors;
 } ftl_memory_counters;
 
+// Clean, empty and idle, at SM cycle 0. FTL_NO_MEMORY.
 FTL_MUST_USE ftl_status ftl_memory_create(ftl_memory **out, const ftl_arch *arch, int64_t sm_khz, ftl_error *error);
 void ftl_memory_destroy(ftl_memory *memory);
 // The longest window (SM cycles; at least 1) in which no SM can hear of what happens within it.
 int64_t ftl_memory_max_window_cycles(const ftl_memory *memory);
+// In order, as above: of SM cycles [from, until) of the advance that follows.
 void ftl_memory_submit(ftl_memory *memory, const ftl_mem_request *requests, int64_t count);
+// `until`: SM cycles, further than the last by no more than the longest window.
 void ftl_memory_advance(ftl_memory *memory, int64_t until);
 // Replies to all SMs found by the last advance, in the order in which they were found: those of one SM nearly in order
 // of time.
@@ -47,6 +50,7 @@ const ftl_mem_message *ftl_memory_messages(const ftl_memory *memory, int64_t *co
 bool ftl_memory_is_idle(const ftl_memory *memory);
 // The end of a launch: L2 writes back what is dirty beyond its share.
 void ftl_memory_settle(ftl_memory *memory);
+// Since it was created or restarted.
 ftl_memory_counters ftl_memory_counters_get(const ftl_memory *memory);
 
 // L2 as a write of `bytes` to other tensors before the launch leaves it (l2/tags.h): in a stream another kernel's, and

@@ -39,6 +39,7 @@ static inline void ftl_event_heap_sink(ftl_event_heap *heap, ftl_event event) {
   heap->top_is_free = false;
 }
 
+// At most as many events as there is storage for.
 static inline void ftl_event_heap_push(ftl_event_heap *heap, ftl_event event) {
   if (heap->top_is_free) {
     ftl_event_heap_sink(heap, event);

@@ -109,12 +109,14 @@ typedef struct ftl_cta_member {
 
 static inline int32_t ftl_gpu_sm_of(const ftl_gpu_run *run, int32_t slot) { return run->sm_of_slot[slot]; }
 
+// CTA `rank` of the cluster whose state is in state_slot.
 static inline ftl_cta_member ftl_gpu_member(const ftl_gpu_run *run, int32_t state_slot, int32_t rank) {
   return (ftl_cta_member){.slot = run->members[state_slot * run->cluster_ctas + rank],
                           .state_slot = state_slot,
                           .cta = run->slots[state_slot].cta + rank};
 }
 
+// Where the member is, for expressions: `outer` is the value of the outer loop's variable.
 static inline ftl_cta_at ftl_gpu_cta_at(const ftl_gpu_run *run, ftl_cta_member member, int64_t outer) {
   const int64_t *values = &run->cta_values[member.slot * run->cta_exprs.count];
   return (ftl_cta_at){.cta = member.cta, .outer = outer, .of_cta = {.place = run->cta_exprs.place, .values = values}};

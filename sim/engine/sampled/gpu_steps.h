@@ -16,6 +16,7 @@ typedef struct ftl_gpu_steps {
   ftl_traffic_counts counts;       // skipped CTAs included
 } ftl_gpu_steps;
 
+// `times` measures what is asked for first; `traffic` is left as the launch leaves it. FTL_INTERRUPTED, FTL_NO_MEMORY.
 FTL_MUST_USE ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segments, ftl_step_times *times,
                                           ftl_walk_plan plan, ftl_traffic *traffic, ftl_gpu_steps *out,
                                           ftl_error *error);

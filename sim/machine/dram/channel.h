@@ -93,12 +93,14 @@ typedef struct ftl_dram_shared {
   ftl_dram_counters counters;
 } ftl_dram_shared;
 
+// In cycles of the DRAM clock.
 ftl_dram_timing ftl_dram_timing_init(const ftl_arch *arch);
 // Closed rows, empty queues; refreshes of the channels are spread over the interval.
 void ftl_dram_channel_reset(ftl_dram_channel *channel, const ftl_dram_timing *timing, uint32_t channel_idx,
                             uint32_t num_channels);
 // Takes over the entry, whose `since` is its arrival.
 void ftl_dram_channel_push(ftl_dram_channel *channel, ftl_dram_shared *shared, uint32_t entry, bool is_write);
+// Issues the channel's commands of DRAM cycles < until; reads that end with them are added to shared->done.
 void ftl_dram_channel_advance(ftl_dram_channel *channel, ftl_dram_shared *shared, int64_t until);
 
 #endif

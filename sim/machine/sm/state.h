@@ -138,10 +138,12 @@ static inline bool sm_ends_alone(const ftl_sm *sm, const sm_warp *w, int64_t now
   return next->num_lines == 0 || (next->num_lines == 1 && sm->code_cache.fits && sm_line_is_there(sm, next, now));
 }
 
+// What says that a token is there at `cycle`, and by whom (warp.h).
 static inline uint32_t sm_token_word(const ftl_sm *sm, int64_t cycle, uint32_t producer) {
   return (uint32_t)(cycle - sm->base) << SM_TOKEN_SHIFT | producer;
 }
 
+// A token of the warp is known to be there at `cycle`; the warp looks again if it waits for one.
 static inline void sm_token_set(ftl_sm *sm, sm_warp *w, uint16_t token, int64_t now, int64_t cycle, uint32_t producer) {
   w->tokens[token] = sm_token_word(sm, cycle, producer);
   if (w->blocked == SM_ON_TOKEN) ftl_sm_warp_retry(sm, w, now);
@@ -153,6 +155,7 @@ static inline void sm_count_load(sm_warp *w, int32_t scoreboard) {
   w->pending |= (uint8_t)(1 << scoreboard);
 }
 
+// One of the loads that count is there.
 static inline void sm_load_has_come(ftl_sm *sm, sm_warp *w, int32_t scoreboard, int64_t now) {
   if (--w->counting[scoreboard] > 0) return;
   w->pending &= (uint8_t) ~(1 << scoreboard);
