@@ -12,7 +12,7 @@ enum { MMA_K_BYTES = 32, WARPS_PER_GROUP = 4 };
 static int32_t padded_head_dim_v(const ftl_spec *spec, int32_t head_dim_v, int32_t unit) {
   const int64_t *v = spec->value;
   if (v[FTL_PARAM_schedule] == FTL_SCHEDULE_BACK_TO_BACK) return (int32_t)v[FTL_PARAM_block_n];
-  return (head_dim_v + unit - 1) / unit * unit;
+  return ftl_round_up32(head_dim_v, unit);
 }
 
 // Lean code that copies by cp.async, or by TMA without a producer: by tensor descriptors.
@@ -27,7 +27,7 @@ ftl_attention ftl_attention_of(const ftl_spec *spec) {
   int32_t head_dim = (int32_t)v[FTL_PARAM_head_dim], head_dim_v = (int32_t)ftl_spec_head_dim_v(spec);
   int32_t mma_k = MMA_K_BYTES / ftl_dtype_bytes(ftl_spec_dtype(spec));
   int32_t multiple = (int32_t)v[FTL_PARAM_head_dim_multiple];  // 0 of workloads that do not take it
-  int32_t unit = multiple > mma_k ? (multiple + mma_k - 1) / mma_k * mma_k : mma_k;
+  int32_t unit = multiple > mma_k ? ftl_round_up32(multiple, mma_k) : mma_k;
   return (ftl_attention){
       .batch = v[FTL_PARAM_batch],
       .heads = v[FTL_PARAM_heads],
@@ -36,7 +36,7 @@ ftl_attention ftl_attention_of(const ftl_spec *spec) {
       .seqlen_kv = v[FTL_PARAM_seqlen_kv],
       .head_dim = head_dim,
       .head_dim_v = head_dim_v,
-      .padded_head_dim = (head_dim + unit - 1) / unit * unit,
+      .padded_head_dim = ftl_round_up32(head_dim, unit),
       .padded_head_dim_v = padded_head_dim_v(spec, head_dim_v, unit),
       .block_m = (int32_t)v[FTL_PARAM_block_m],
       .block_n = (int32_t)v[FTL_PARAM_block_n],
@@ -300,7 +300,7 @@ ftl_status ftl_attention_check_warps(const ftl_spec *spec, ftl_error *error) {
   if (wgmma && num_warps % WARPS_PER_GROUP != 0)
     return ftl_error_set(error, FTL_INFEASIBLE, "num_warps=%lld: with wgmma it must be a multiple of 4",
                          (long long)spec->value[FTL_PARAM_num_warps]);
-  bool may_share = (spec->workload->accepts & FTL_TAKES(warps_n)) != 0 && 16 * num_warps % block_m == 0;
+  bool may_share = ftl_spec_takes(spec, FTL_PARAM_warps_n) && 16 * num_warps % block_m == 0;
   if (wgmma && block_m % (16 * num_warps) != 0)
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "block_m=%lld num_warps=%lld: with wgmma each 4 warps need a multiple of 64 rows%s",

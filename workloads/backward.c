@@ -4,14 +4,14 @@
 
 static const float log2_e = 1.44269504088896340736f;
 
-enum { ROWS_PER_THREAD = 4, VECTOR_BYTES = 16, WARP_LANES = 32 };
+enum { ROWS_PER_THREAD = 4, VECTOR_BYTES = 16 };
 
 bool ftl_backward_adds_dq(const ftl_spec *spec) {
-  return (spec->workload->accepts & FTL_TAKES(dq)) != 0 && spec->value[FTL_PARAM_dq] == FTL_DQ_ATOMICS;
+  return ftl_spec_takes(spec, FTL_PARAM_dq) && spec->value[FTL_PARAM_dq] == FTL_DQ_ATOMICS;
 }
 
 int32_t ftl_backward_padded_columns(int64_t columns) {
-  return (int32_t)(ftl_divide_up(columns, WARP_LANES) * WARP_LANES);
+  return (int32_t)(ftl_divide_up(columns, FTL_WARP_LANES) * FTL_WARP_LANES);
 }
 
 static void declare_parts_of_heads(ftl_backward *f) {
@@ -97,10 +97,9 @@ void ftl_backward_keep(ftl_backward *f, int64_t length, int32_t rows) {
 
 ftl_tile_ref ftl_backward_ref(const ftl_backward *f, int32_t tensor, ftl_expr head, ftl_expr row, int32_t rows,
                               int32_t columns) {
-  ftl_tile_ref ref = ftl_attention_query_ref(&f->tile, tensor, ftl_add(f->b, f->origin, row), rows, columns);
+  ftl_tile_ref ref = ftl_attention_query_ref(&f->tile, tensor, row, rows, columns);
   ref.head = head;
-  ref.row_end = f->row_end;
-  return ref;
+  return ftl_packed_ref(f->b, f->origin, f->row_end, ref);
 }
 
 ftl_tile_ref ftl_backward_sum_ref(const ftl_backward *f, ftl_expr row) {
@@ -222,11 +221,11 @@ typedef struct row_tiles {
 
 static row_tiles row_tiles_of(const ftl_backward *f, int32_t columns) {
   int32_t vector = VECTOR_BYTES / ftl_dtype_bytes(f->a.dtype), threads = 1;
-  while (threads * vector < columns && threads < WARP_LANES) threads *= 2;
+  while (threads * vector < columns && threads < FTL_WARP_LANES) threads *= 2;
   int32_t step = threads * vector;
   return (row_tiles){.layout = {threads, vector},
-                     .rows = f->num_warps * WARP_LANES / threads * ROWS_PER_THREAD,
-                     .columns = (columns + step - 1) / step * step};
+                     .rows = f->num_warps * FTL_WARP_LANES / threads * ROWS_PER_THREAD,
+                     .columns = ftl_round_up32(columns, step)};
 }
 
 static int32_t tile_of(const ftl_backward *f, const row_tiles *tiles, const char *name, ftl_dtype dtype) {
@@ -240,9 +239,9 @@ static ftl_tile_ref ref_of(const ftl_backward *f, int32_t tensor, const row_tile
 // 16 bytes of a row a thread at a time, and as many rows at once as the CTA has threads for.
 static void clear_dq_sum(ftl_backward *f, const row_tiles *tiles) {
   ftl_builder *b = f->b;
-  int32_t columns = f->a.padded_head_dim, vector = VECTOR_BYTES / ftl_dtype_bytes(FTL_FP32), threads = WARP_LANES;
+  int32_t columns = f->a.padded_head_dim, vector = VECTOR_BYTES / ftl_dtype_bytes(FTL_FP32), threads = FTL_WARP_LANES;
   while (columns % (threads * vector) != 0) threads /= 2;
-  int32_t rows = f->num_warps * WARP_LANES / threads;
+  int32_t rows = f->num_warps * FTL_WARP_LANES / threads;
   if (rows > tiles->rows) rows = tiles->rows;
   int32_t zero = ftl_builder_tile_by_rows(b, "zero", FTL_FP32, rows, columns, (ftl_value_layout){threads, vector});
   ftl_fill(b, zero, 0.0f);

@@ -5,7 +5,6 @@
 // The last queries come first. Q has num_stages buffers, dO one, which is filled while dQ and dK are computed.
 #include "workloads/backward_atomics.h"
 
-#include "base/integer.h"
 #include "tile/dropout.h"
 
 enum { SLAB = 16 };  // rows and columns that a warp holds are multiples of it

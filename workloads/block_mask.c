@@ -253,6 +253,16 @@ ftl_tile_tables ftl_tile_lists_declare_tables(ftl_builder *b, const ftl_tile_lis
                            .ends = ftl_builder_table(b, "ends", lists->ends, 2 * lists->num_kept_tiles + 1)};
 }
 
+ftl_expr ftl_tile_lists_token(ftl_builder *builder, const ftl_tile_lists *lists, int32_t tiles, ftl_expr j,
+                              int32_t tile_tokens) {
+  ftl_expr tile = lists->tiles == NULL ? j : ftl_lookup(builder, tiles, j);
+  return ftl_mul(builder, tile, ftl_const(builder, tile_tokens));
+}
+
+int64_t ftl_tile_lists_flops(const ftl_tile_lists *lists, const ftl_attention *a) {
+  return lists->tiles == NULL ? ftl_attention_forward_flops(a) : ftl_attention_flops_of_pairs(a, lists->num_pairs);
+}
+
 ftl_key_range ftl_tile_lists_range(ftl_builder *b, const ftl_tile_lists *lists, ftl_tile_tables tables, ftl_expr row) {
   ftl_expr entry = ftl_mul(b, ftl_div(b, row, ftl_const(b, lists->kept_tokens)), ftl_const(b, 2));
   ftl_expr begin = ftl_lookup(b, tables.ends, entry);

@@ -57,6 +57,8 @@ typedef struct ftl_tile_lists {
 FTL_MUST_USE ftl_status ftl_tile_lists_init(ftl_tile_lists *lists, const ftl_spec *spec, ftl_tile_walk walk,
                                             ftl_error *error);
 void ftl_tile_lists_fini(ftl_tile_lists *lists);
+// FLOPs of attention's forward pass: of the pairs that are seen, or of all where nothing is listed.
+int64_t ftl_tile_lists_flops(const ftl_tile_lists *lists, const ftl_attention *a);
 // Whether some kept tile walks none.
 bool ftl_tile_lists_some_empty(const ftl_tile_lists *lists);
 
@@ -68,6 +70,11 @@ ftl_tile_tables ftl_tile_lists_declare_tables(ftl_builder *builder, const ftl_ti
 // The positions in them of the kept tile that begins at `row`: to be walked as ftl_attention_keys' range.
 ftl_key_range ftl_tile_lists_range(ftl_builder *builder, const ftl_tile_lists *lists, ftl_tile_tables tables,
                                    ftl_expr row);
+
+// The first token of the tile at position `j` of the table of tiles, of `tile_tokens` each; where nothing is listed
+// tile `j` itself.
+ftl_expr ftl_tile_lists_token(ftl_builder *builder, const ftl_tile_lists *lists, int32_t tiles, ftl_expr j,
+                              int32_t tile_tokens);
 
 // Both.
 typedef struct ftl_listed_tiles {

@@ -301,12 +301,12 @@ static void multiply_early(const ftl_block_product *p, const int32_t *sums) {
 // Rows of a tile that all threads copy at once, 16 bytes each: a block of 128 bytes of a row, or what narrower one
 // divides it, as its swizzle.
 static int32_t rows_of_copy(const ftl_block_product *p, int32_t columns) {
-  enum { LANES = 32, VECTOR_BYTES = 16, MAX_BLOCK_BYTES = 128, MIN_BLOCK_BYTES = 64 };
+  enum { VECTOR_BYTES = 16, MAX_BLOCK_BYTES = 128, MIN_BLOCK_BYTES = 64 };
   int32_t row_bytes = columns * ftl_dtype_bytes(p->dtype), block_bytes = MAX_BLOCK_BYTES;
   while (row_bytes % block_bytes != 0) block_bytes /= 2;
   if (block_bytes < MIN_BLOCK_BYTES) block_bytes = row_bytes;
   int32_t lanes = block_bytes / VECTOR_BYTES;
-  return p->num_warps * (lanes < LANES ? LANES / lanes : 1);
+  return p->num_warps * (lanes < FTL_WARP_LANES ? FTL_WARP_LANES / lanes : 1);
 }
 
 // The share of a tile that is copied behind part `part` of `num_parts`: equal numbers of copies, the last what is left.

@@ -36,22 +36,20 @@ static const form forms[] = {
                          FTL_MASK_STEPS_EDGES, FTL_Q_OPERAND_SHARED, FTL_REFILL_EARLY, FTL_HEADS_FIRST},
 };
 
-static bool takes(const ftl_spec *spec, ftl_param param) { return (spec->workload->accepts >> param & 1) != 0; }
-
 // Products in clusters, or whose tiles come in strips.
 static bool is_cublas(const ftl_spec *spec) {
-  bool is_product = takes(spec, FTL_PARAM_tile_strip);
+  bool is_product = ftl_spec_takes(spec, FTL_PARAM_tile_strip);
   return is_product && (spec->value[FTL_PARAM_cluster] != 0 || spec->value[FTL_PARAM_tile_strip] != 0);
 }
 
 static bool is_scheduled(const ftl_spec *spec, int64_t schedule) {
-  return takes(spec, FTL_PARAM_schedule) && spec->value[FTL_PARAM_schedule] == schedule;
+  return ftl_spec_takes(spec, FTL_PARAM_schedule) && spec->value[FTL_PARAM_schedule] == schedule;
 }
 
 // Buffers that TMA fills for warps which multiply by wgmma and ask for them themselves.
 static bool is_by_descriptors(const ftl_spec *spec) {
   const int64_t *v = spec->value;
-  bool is_forward = takes(spec, FTL_PARAM_scaling) && takes(spec, FTL_PARAM_refill);
+  bool is_forward = ftl_spec_takes(spec, FTL_PARAM_scaling) && ftl_spec_takes(spec, FTL_PARAM_refill);
   return is_forward && is_scheduled(spec, FTL_SCHEDULE_STAGES) && v[FTL_PARAM_num_stages] > 1 &&
          v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] == FTL_SPEC_COPY_TMA;
 }
@@ -59,17 +57,18 @@ static bool is_by_descriptors(const ftl_spec *spec) {
 static program described_program(const ftl_spec *spec) {
   const int64_t *v = spec->value;
   if (ftl_standard_is_eager(spec) || is_cublas(spec)) return PROGRAM_TRITON;
-  if (takes(spec, FTL_PARAM_turns) && v[FTL_PARAM_turns] == FTL_TURNS_SOFTMAX) return PROGRAM_CUDNN;
-  if (takes(spec, FTL_PARAM_mask_steps) && v[FTL_PARAM_mask_steps] == FTL_MASK_STEPS_BLOCKS) return PROGRAM_FLEX;
+  if (ftl_spec_takes(spec, FTL_PARAM_turns) && v[FTL_PARAM_turns] == FTL_TURNS_SOFTMAX) return PROGRAM_CUDNN;
+  if (ftl_spec_takes(spec, FTL_PARAM_mask_steps) && v[FTL_PARAM_mask_steps] == FTL_MASK_STEPS_BLOCKS)
+    return PROGRAM_FLEX;
   if (is_scheduled(spec, FTL_SCHEDULE_INTERLEAVED)) return PROGRAM_FLASH2_FWD;
   if (is_scheduled(spec, FTL_SCHEDULE_BACK_TO_BACK)) return PROGRAM_CUTLASS;
   if (is_by_descriptors(spec)) return PROGRAM_DESCRIPTORS;
   bool is_triton = v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] == FTL_SPEC_COPY_CP_ASYNC;
-  return takes(spec, FTL_PARAM_mma) && is_triton ? PROGRAM_TRITON : PROGRAM_BY_HAND;
+  return ftl_spec_takes(spec, FTL_PARAM_mma) && is_triton ? PROGRAM_TRITON : PROGRAM_BY_HAND;
 }
 
 static program program_of(const ftl_spec *spec) {
-  if (takes(spec, FTL_PARAM_dq) && spec->value[FTL_PARAM_dq] == FTL_DQ_ATOMICS) return PROGRAM_FLASH2_BWD;
+  if (ftl_spec_takes(spec, FTL_PARAM_dq) && spec->value[FTL_PARAM_dq] == FTL_DQ_ATOMICS) return PROGRAM_FLASH2_BWD;
   switch (spec->value[FTL_PARAM_code]) {
     case FTL_CODE_PLAIN:
       return PROGRAM_BY_HAND;
@@ -84,7 +83,7 @@ static program program_of(const ftl_spec *spec) {
 
 // `auto` is the first value of each.
 static void resolve(ftl_spec *spec, ftl_param param, int64_t value) {
-  if (takes(spec, param) && spec->value[param] == 0) spec->value[param] = value;
+  if (ftl_spec_takes(spec, param) && spec->value[param] == 0) spec->value[param] = value;
 }
 
 // Only beside a wgmma's product does ptxas add up exponentials.
@@ -115,7 +114,7 @@ void ftl_spec_open_code(ftl_spec *spec) {
                                         FTL_PARAM_guard,     FTL_PARAM_exp2,    FTL_PARAM_mask_steps,
                                         FTL_PARAM_q_operand, FTL_PARAM_refill,  FTL_PARAM_head_order};
   for (size_t i = 0; i < sizeof of_source / sizeof *of_source; i++) {
-    if (!takes(spec, of_source[i])) continue;
+    if (!ftl_spec_takes(spec, of_source[i])) continue;
     spec->value[of_source[i]] = 0;
     spec->given &= ~((ftl_param_set)1 << of_source[i]);
   }
@@ -131,7 +130,7 @@ static bool is_window_dropped(const ftl_spec *spec, program p) {
 }
 
 void ftl_spec_resolve_code(ftl_spec *spec) {
-  if (!takes(spec, FTL_PARAM_code)) return;
+  if (!ftl_spec_takes(spec, FTL_PARAM_code)) return;
   program p = program_of(spec);
   const form *f = &forms[p];
   if (is_window_dropped(spec, p)) spec->value[FTL_PARAM_window] = 0;
@@ -146,6 +145,6 @@ void ftl_spec_resolve_code(ftl_spec *spec) {
   resolve(spec, FTL_PARAM_q_operand, f->q_operand);
   if (has_async_copies) resolve(spec, FTL_PARAM_refill, f->refill);
   // Packed sequences follow each other head by head, whatever the program (packed_batch.h).
-  bool is_packed = takes(spec, FTL_PARAM_lengths) && spec->value[FTL_PARAM_lengths] != 0;
+  bool is_packed = ftl_spec_takes(spec, FTL_PARAM_lengths) && spec->value[FTL_PARAM_lengths] != 0;
   resolve(spec, FTL_PARAM_head_order, is_packed ? FTL_SEQUENCES_FIRST : f->head_order);
 }

@@ -1,6 +1,7 @@
 #include "workloads/decode.h"
 
 #include "base/integer.h"
+#include "workloads/kv_cache.h"
 
 static int64_t tile_tokens(const ftl_decode *d) {
   return d->is_packed ? d->a.seqlen_q : ftl_smaller(d->a.seqlen_q, d->a.block_m);
@@ -92,12 +93,13 @@ ftl_decode_results ftl_decode_declare(ftl_builder *b, const ftl_spec *spec, cons
   return r;
 }
 
-void ftl_decode_set_block_m(ftl_spec *spec) {
+void ftl_decode_set_defaults(ftl_spec *spec) {
   enum { LEAST = 16, MOST = 64 };
   const int64_t *v = spec->value;
   int64_t rows = v[FTL_PARAM_heads] / v[FTL_PARAM_kv_heads] * v[FTL_PARAM_seqlen_q], block_m = LEAST;
   while (block_m < rows && block_m < MOST) block_m *= 2;
   ftl_spec_set_default(spec, FTL_PARAM_block_m, block_m);
+  ftl_kv_cache_set_defaults(spec);
 }
 
 void ftl_decode_resolve_splits(ftl_spec *spec, const ftl_decode *d, const ftl_arch *arch) {

@@ -52,9 +52,9 @@ ftl_decode_results ftl_decode_declare(ftl_builder *builder, const ftl_spec *spec
 bool ftl_decode_is_flat(const ftl_spec *spec, const ftl_decode *d);
 
 // Defaults and values by GPU that workloads of these kernels share: block_m 16, 32 or 64, one tile for the rows of a
-// KV head if it can be, since each key tile is read once a query tile; splits (0) of tiles_n as FlashAttention-2
-// chooses.
-void ftl_decode_set_block_m(ftl_spec *spec);
+// KV head if it can be, since each key tile is read once a query tile, and those of the cache (kv_cache.h); splits (0)
+// of tiles_n as FlashAttention-2 chooses.
+void ftl_decode_set_defaults(ftl_spec *spec);
 void ftl_decode_resolve_splits(ftl_spec *spec, const ftl_decode *d, const ftl_arch *arch);
 
 // Both kernels: NAME_split and NAME_combine of the workload NAME. FTL_INFEASIBLE where the configuration cannot exist.

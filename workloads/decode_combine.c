@@ -10,7 +10,7 @@
 #include "base/integer.h"
 #include "workloads/decode.h"
 
-enum { WARP_LANES = 32, MOST_AT_ONCE = 16, FLASH_THREADS = 128, FLASH_COLUMNS = 4 };
+enum { MOST_AT_ONCE = 16, FLASH_THREADS = 128, FLASH_COLUMNS = 4 };
 
 static const float log2_e = 1.44269504088896340736f;
 static const float ln_2 = 0.69314718055994530942f;
@@ -59,13 +59,13 @@ static form form_of(const ftl_spec *spec, const ftl_decode *d) {
     int32_t rows = flash_rows(a->padded_head_dim_v), threads = FLASH_THREADS / rows;
     int32_t unit = threads * FLASH_COLUMNS;
     return (form){.rows = rows,
-                  .num_warps = FLASH_THREADS / WARP_LANES,
-                  .columns = (a->head_dim_v + unit - 1) / unit * unit,
+                  .num_warps = FLASH_THREADS / FTL_WARP_LANES,
+                  .columns = ftl_round_up32(a->head_dim_v, unit),
                   .max_at_once = MOST_AT_ONCE,
                   .add_at_once = 1,
                   .layout = {.threads_per_row = threads, .vector_columns = FLASH_COLUMNS}};
   }
-  int32_t num_warps = (a->head_dim_v + WARP_LANES - 1) / WARP_LANES, columns = num_warps * WARP_LANES;
+  int32_t num_warps = ftl_divide_up32(a->head_dim_v, FTL_WARP_LANES), columns = num_warps * FTL_WARP_LANES;
   return (form){.rows = 1,
                 .num_warps = num_warps,
                 .columns = columns,

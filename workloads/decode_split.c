@@ -5,7 +5,6 @@
 // could take, groups of warps share each key tile, as kernels/attention/decode_mma.h.
 #include <stdio.h>
 
-#include "base/integer.h"
 #include "workloads/decode_keys.h"
 #include "workloads/kv_cache.h"
 #include "workloads/online_softmax.h"

@@ -5,7 +5,7 @@
 
 #include "base/integer.h"
 
-enum { MAX_WRITTEN_OUT = 8, WARP_LANES = 32, MOST_VECTOR = 4, STEP_ROWS = 16 };
+enum { MAX_WRITTEN_OUT = 8, MOST_VECTOR = 4, STEP_ROWS = 16 };
 
 int64_t ftl_flash1_num_key_blocks(const ftl_attention *a, const ftl_packed_batch *packed) {
   int64_t longest = packed == NULL ? a->seqlen_kv : 0;
@@ -78,10 +78,19 @@ void ftl_flash1_grid(const ftl_flash1 *f) {
 
 ftl_tile_ref ftl_flash1_ref(const ftl_flash1 *f, int32_t tensor, ftl_expr head, ftl_expr row, int32_t rows,
                             int32_t columns) {
-  ftl_tile_ref ref = ftl_attention_query_ref(&f->tile, tensor, ftl_add(f->b, f->origin, row), rows, columns);
+  ftl_tile_ref ref = ftl_attention_query_ref(&f->tile, tensor, row, rows, columns);
   ref.head = head;
-  ref.row_end = f->row_end;
+  return ftl_packed_ref(f->b, f->origin, f->row_end, ref);
+}
+
+ftl_tile_ref ftl_flash1_keys_ref(const ftl_flash1 *f, const ftl_flash1_block *block, int32_t tensor, int32_t columns) {
+  ftl_tile_ref ref = ftl_flash1_ref(f, tensor, f->tile.kv_head, block->key, f->a.block_n, columns);
+  if (block->listed >= 0) ref.present = ftl_sub(f->b, block->end, block->first);
   return ref;
+}
+
+ftl_tile_ref ftl_flash1_rows_ref(const ftl_flash1 *f, int32_t tensor, ftl_expr row, int32_t columns) {
+  return ftl_flash1_ref(f, tensor, f->tile.head, row, f->a.block_m, columns);
 }
 
 bool ftl_flash1_is_masked(const ftl_flash1 *f) {
@@ -116,8 +125,8 @@ void ftl_flash1_set_defaults(ftl_spec *spec) {
 ftl_value_layout ftl_flash1_row_layout(const ftl_flash1 *f, int32_t columns) {
   ftl_value_layout layout = {.vector_columns = 1, .threads_per_row = 1};
   for (int32_t vector = MOST_VECTOR; vector >= 1; vector /= 2)
-    for (int32_t threads = WARP_LANES; threads >= 1; threads /= 2) {
-      int32_t rows_at_once = f->num_warps * WARP_LANES / threads;
+    for (int32_t threads = FTL_WARP_LANES; threads >= 1; threads /= 2) {
+      int32_t rows_at_once = f->num_warps * FTL_WARP_LANES / threads;
       if (columns % (threads * vector) == 0 && f->a.block_m % rows_at_once == 0)
         return (ftl_value_layout){.threads_per_row = threads, .vector_columns = vector};
     }

@@ -79,6 +79,10 @@ typedef struct ftl_flash1_block {
 typedef void (*ftl_flash1_block_fn)(void *context, const ftl_flash1_block *block);
 void ftl_flash1_each_block(const ftl_flash1 *f, ftl_flash1_block_fn block, void *context);
 
+// K or V's rows of a block, where the CTA has steps through it.
+ftl_tile_ref ftl_flash1_keys_ref(const ftl_flash1 *f, const ftl_flash1_block *block, int32_t tensor, int32_t columns);
+// The rows of a query tile that begins at `row`.
+ftl_tile_ref ftl_flash1_rows_ref(const ftl_flash1 *f, int32_t tensor, ftl_expr row, int32_t columns);
 // First row of the query tile of step `step`.
 ftl_expr ftl_flash1_row(const ftl_flash1 *f, const ftl_flash1_block *block, ftl_expr step);
 // Restricts a store to those query tiles, the one of step `step` among them, that see no key after the block (`final`),

@@ -9,6 +9,7 @@
 //
 // Launches: delta = rowsum(dO O), which the implementation computes with the first block; the gradients; with fewer
 // key/value heads than heads, the sums of dK and dV.
+#include "base/integer.h"
 #include "workloads/backward.h"
 #include "workloads/flash1.h"
 
@@ -31,7 +32,7 @@ typedef struct flash1_bwd {
 // All warps stand side by side for dQ, whose columns they share.
 static int32_t padded(int32_t columns, int32_t num_warps) {
   int32_t unit = ACCUMULATOR_COLUMNS * num_warps;
-  return (columns + unit - 1) / unit * unit;
+  return ftl_round_up32(columns, unit);
 }
 
 static void declare_rings(flash1_bwd *w, int32_t role) {
@@ -66,10 +67,6 @@ static void declare_values(flash1_bwd *w) {
 }
 
 // ---- one step ----
-
-static ftl_tile_ref rows_ref(const flash1_bwd *w, int32_t tensor, ftl_expr row, int32_t columns) {
-  return ftl_flash1_ref(&w->f, tensor, w->f.tile.head, row, w->f.a.block_m, columns);
-}
 
 // P^T. Queries that see no key have an LSE of -inf, and scores of -inf: P must be 0, not NaN.
 static void recompute(const flash1_bwd *w, const ftl_flash1_block *block, ftl_expr row) {
@@ -112,7 +109,7 @@ static bool has_previous(const flash1_bwd *w, const ftl_flash1_block *block) {
 static void load_previous(const flash1_bwd *w, const ftl_flash1_block *block, ftl_expr step) {
   if (!has_previous(w, block)) return;
   ftl_builder *b = w->f.b;
-  ftl_tile_ref ref = rows_ref(w, w->t.d_q_sum, ftl_flash1_row(&w->f, block, step), w->f.a.head_dim);
+  ftl_tile_ref ref = ftl_flash1_rows_ref(&w->f, w->t.d_q_sum, ftl_flash1_row(&w->f, block, step), w->f.a.head_dim);
   if (block->listed >= 0) ref.present = ftl_add(b, ftl_sub(b, step, block->seen), ftl_const(b, 1));
   ftl_load_tile(b, w->previous_d_q, ref);
 }
@@ -128,7 +125,8 @@ static void add_to_d_q(const flash1_bwd *w, const ftl_flash1_block *block, ftl_e
   ftl_release(b, w->d_s);
   ftl_gather(b, FTL_ELEM_ADD, w->rows_d_q, w->d_q, w->d_q_staging);
   if (has_previous(w, block)) ftl_binary(b, FTL_ELEM_ADD, w->rows_d_q, w->rows_d_q, ftl_value_operand(w->previous_d_q));
-  ftl_tile_ref sum = rows_ref(w, w->t.d_q_sum, row, a->head_dim), result = rows_ref(w, w->t.d_q, row, a->head_dim);
+  ftl_tile_ref sum = ftl_flash1_rows_ref(&w->f, w->t.d_q_sum, row, a->head_dim),
+               result = ftl_flash1_rows_ref(&w->f, w->t.d_q, row, a->head_dim);
   if (ftl_flash1_try_restrict(&w->f, block, step, false, &sum)) ftl_store(b, sum, w->rows_d_q, -1);
   if (!ftl_flash1_try_restrict(&w->f, block, step, true, &result)) return;
   ftl_backward_scale(w->backward, w->rows_d_q, true);
@@ -143,7 +141,7 @@ static void load_step(const flash1_bwd *w, const ftl_flash1_block *block, ftl_ex
   const int32_t rings[2] = {w->q, w->d_o}, tensors[2] = {w->t.q, w->t.d_o};
   const int32_t columns[2] = {w->f.a.head_dim, w->f.a.head_dim_v};
   for (int k = 0; k < 2; k++) {
-    ftl_tile_ref ref = rows_ref(w, tensors[k], row, columns[k]);
+    ftl_tile_ref ref = ftl_flash1_rows_ref(&w->f, tensors[k], row, columns[k]);
     ref.present = ftl_sub(b, block->end, step);
     ftl_fill_stage(b, rings[k], ref);
   }
@@ -153,8 +151,8 @@ static void write_steps(const flash1_bwd *w, const ftl_flash1_block *block) {
   ftl_builder *b = w->f.b;
   ftl_expr step = ftl_loop_value(b, ftl_loop(b, block->first, block->end)), row = ftl_flash1_row(&w->f, block, step);
   load_step(w, block, ftl_add(b, step, ftl_const(b, w->f.num_stages - 1)));
-  ftl_load_columns(b, w->lse, rows_ref(w, w->t.lse, row, 1));
-  ftl_load_columns(b, w->delta, rows_ref(w, w->t.delta, row, 1));
+  ftl_load_columns(b, w->lse, ftl_flash1_rows_ref(&w->f, w->t.lse, row, 1));
+  ftl_load_columns(b, w->delta, ftl_flash1_rows_ref(&w->f, w->t.delta, row, 1));
   load_previous(w, block, step);
   ftl_wait(b, w->q);
   ftl_wait(b, w->d_o);
@@ -162,12 +160,6 @@ static void write_steps(const flash1_bwd *w, const ftl_flash1_block *block) {
   differentiate(w);
   add_to_d_q(w, block, step);
   ftl_end_loop(b);
-}
-
-static ftl_tile_ref keys_ref(const flash1_bwd *w, const ftl_flash1_block *block, int32_t tensor, int32_t columns) {
-  ftl_tile_ref ref = ftl_flash1_ref(&w->f, tensor, w->f.tile.kv_head, block->key, w->f.a.block_n, columns);
-  if (block->listed >= 0) ref.present = ftl_sub(w->f.b, block->end, block->first);
-  return ref;
 }
 
 static void store_of_keys(const flash1_bwd *w, const ftl_flash1_block *block, int32_t tensor, int32_t columns,
@@ -180,8 +172,8 @@ static void write_block(void *context, const ftl_flash1_block *block) {
   const flash1_bwd *w = context;
   ftl_builder *b = w->f.b;
   int32_t ahead = w->f.num_stages - 1;
-  ftl_fill_stage(b, w->k, keys_ref(w, block, w->t.k, w->f.a.head_dim));
-  ftl_fill_stage(b, w->v, keys_ref(w, block, w->t.v, w->f.a.head_dim_v));
+  ftl_fill_stage(b, w->k, ftl_flash1_keys_ref(&w->f, block, w->t.k, w->f.a.head_dim));
+  ftl_fill_stage(b, w->v, ftl_flash1_keys_ref(&w->f, block, w->t.v, w->f.a.head_dim_v));
   for (int32_t i = 0; i < ahead; i++) load_step(w, block, ftl_add(b, block->first, ftl_const(b, i)));
   ftl_wait(b, w->k);
   ftl_wait(b, w->v);

@@ -100,10 +100,6 @@ static void declare_values(flash1_fwd *w) {
 
 // ---- one step ----
 
-static ftl_tile_ref rows_ref(const flash1_fwd *w, int32_t tensor, ftl_expr row, int32_t columns) {
-  return ftl_flash1_ref(&w->f, tensor, w->f.tile.head, row, w->f.a.block_m, columns);
-}
-
 // m~, l~ and O~, first of each warp's keys, then of all; m~ then in the unit of exp2.
 static void attend(const flash1_fwd *w, const ftl_flash1_block *block, ftl_expr row) {
   ftl_builder *b = w->f.b;
@@ -137,8 +133,8 @@ static void attend(const flash1_fwd *w, const ftl_flash1_block *block, ftl_expr 
 }
 
 static void load_previous(const flash1_fwd *w, ftl_expr row) {
-  ftl_load_tile(w->f.b, w->previous_output, rows_ref(w, w->o_sum, row, w->f.a.head_dim_v));
-  ftl_load_rows(w->f.b, w->previous_lse, rows_ref(w, w->lse_sum, row, 1));
+  ftl_load_tile(w->f.b, w->previous_output, ftl_flash1_rows_ref(&w->f, w->o_sum, row, w->f.a.head_dim_v));
+  ftl_load_rows(w->f.b, w->previous_lse, ftl_flash1_rows_ref(&w->f, w->lse_sum, row, 1));
 }
 
 // weight = 2^(x - m); m is 0 where it would be -inf, for rows that have seen no key.
@@ -183,9 +179,9 @@ static void write_step(const flash1_fwd *w, const ftl_flash1_block *block, ftl_e
   ftl_binary(b, FTL_ELEM_MUL, w->rows_max, w->rows_max, ftl_immediate(ln_2));
   const int32_t outputs[2] = {w->t.o, w->o_sum}, lses[2] = {w->t.lse, w->lse_sum};
   for (int is_partial = 0; is_partial < 2; is_partial++) {
-    ftl_tile_ref output = rows_ref(w, outputs[is_partial], row, w->f.a.head_dim_v);
+    ftl_tile_ref output = ftl_flash1_rows_ref(&w->f, outputs[is_partial], row, w->f.a.head_dim_v);
     if (!ftl_flash1_try_restrict(&w->f, block, step, !is_partial, &output)) continue;
-    ftl_tile_ref lse = rows_ref(w, lses[is_partial], row, 1);
+    ftl_tile_ref lse = ftl_flash1_rows_ref(&w->f, lses[is_partial], row, 1);
     lse.present = output.present;
     ftl_store(b, output, w->rows_output, -1);
     ftl_store_rows(b, lse, w->rows_max);
@@ -196,7 +192,7 @@ static void write_step(const flash1_fwd *w, const ftl_flash1_block *block, ftl_e
 
 static void load_q(const flash1_fwd *w, const ftl_flash1_block *block, ftl_expr step) {
   ftl_builder *b = w->f.b;
-  ftl_tile_ref ref = rows_ref(w, w->t.q, ftl_flash1_row(&w->f, block, step), w->f.a.head_dim);
+  ftl_tile_ref ref = ftl_flash1_rows_ref(&w->f, w->t.q, ftl_flash1_row(&w->f, block, step), w->f.a.head_dim);
   ref.present = ftl_sub(b, block->end, step);
   ftl_fill_stage(b, w->q, ref);
 }
@@ -216,16 +212,11 @@ static void walk_queries(const flash1_fwd *w, const ftl_flash1_block *block, ftl
   ftl_end_loop(b);
 }
 
-static ftl_tile_ref keys_ref(const flash1_fwd *w, const ftl_flash1_block *block, int32_t tensor, int32_t columns) {
-  ftl_tile_ref ref = ftl_flash1_ref(&w->f, tensor, w->f.tile.kv_head, block->key, w->f.a.block_n, columns);
-  if (block->listed >= 0) ref.present = ftl_sub(w->f.b, block->end, block->first);
-  return ref;
-}
-
 static void hold(const flash1_fwd *w, const ftl_flash1_block *block, bool is_k) {
   ftl_builder *b = w->f.b;
   int32_t ring = is_k ? w->k : w->v;
-  ftl_fill_stage(b, ring, keys_ref(w, block, is_k ? w->t.k : w->t.v, is_k ? w->f.a.head_dim : w->f.a.head_dim_v));
+  ftl_fill_stage(b, ring,
+                 ftl_flash1_keys_ref(&w->f, block, is_k ? w->t.k : w->t.v, is_k ? w->f.a.head_dim : w->f.a.head_dim_v));
   ftl_wait(b, ring);
   ftl_fetch_b(b, is_k ? w->k_held : w->v_held, ring, is_k);
   ftl_release(b, ring);
@@ -240,8 +231,8 @@ static void take_keys(const flash1_fwd *w, const ftl_flash1_block *block) {
     hold(w, block, true);
     return;
   }
-  ftl_fill_stage(b, w->k, keys_ref(w, block, w->t.k, w->f.a.head_dim));
-  ftl_fill_stage(b, w->v, keys_ref(w, block, w->t.v, w->f.a.head_dim_v));
+  ftl_fill_stage(b, w->k, ftl_flash1_keys_ref(&w->f, block, w->t.k, w->f.a.head_dim));
+  ftl_fill_stage(b, w->v, ftl_flash1_keys_ref(&w->f, block, w->t.v, w->f.a.head_dim_v));
 }
 
 static void write_block(void *context, const ftl_flash1_block *block) {

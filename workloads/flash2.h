@@ -59,7 +59,7 @@ void ftl_flash2_load_values(const ftl_flash2 *f, ftl_expr j, ftl_expr present);
 void ftl_flash2_mask_scores(const ftl_flash2 *f, ftl_expr j);
 // Tile j's reference in K or V; columns from `column` on.
 ftl_tile_ref ftl_flash2_key_ref(const ftl_flash2 *f, int32_t tensor, int32_t columns, ftl_expr j);
-ftl_expr ftl_flash2_key_of(const ftl_flash2 *f, ftl_expr j);  // its first key
+ftl_expr ftl_flash2_key(const ftl_flash2 *f, ftl_expr j);  // its first key
 
 // A step over the tile that comes as number j of those that the query tile walks; `end`: of the loop.
 void ftl_flash2_step_single_buffer(const ftl_flash2 *f, ftl_expr j, bool masked);

@@ -33,11 +33,11 @@ void ftl_flash2_set_back_to_back(ftl_spec *spec) {
 
 // Its launch bounds ask for as many CTAs of an SM as have 16 warps (getWarpsPerSmFw; 12 before Ampere).
 void ftl_flash2_resolve_back_to_back(ftl_spec *spec, const ftl_arch *arch) {
-  enum { WARPS = 16, EARLIER_WARPS = 12, AMPERE = 80, WARP_LANES = 32, ALLOCATED_TOGETHER = 8 };
+  enum { WARPS = 16, EARLIER_WARPS = 12, AMPERE = 80, ALLOCATED_TOGETHER = 8 };
   int64_t *cap = &spec->value[FTL_PARAM_max_registers];
   if (spec->value[FTL_PARAM_schedule] != FTL_SCHEDULE_BACK_TO_BACK || *cap != 0) return;
   int64_t warps = arch->chip_compute_capability >= AMPERE ? WARPS : EARLIER_WARPS;
-  *cap = arch->sm_num_registers / (warps * WARP_LANES) / ALLOCATED_TOGETHER * ALLOCATED_TOGETHER;
+  *cap = arch->sm_num_registers / (warps * FTL_WARP_LANES) / ALLOCATED_TOGETHER * ALLOCATED_TOGETHER;
 }
 
 ftl_status ftl_flash2_check_back_to_back(const ftl_spec *spec, ftl_error *error) {
@@ -64,7 +64,7 @@ ftl_status ftl_flash2_check_back_to_back(const ftl_spec *spec, ftl_error *error)
   return FTL_OK;
 }
 
-static int32_t num_parts_k(const ftl_flash2 *f) { return (f->a.padded_head_dim + PART - 1) / PART; }
+static int32_t num_parts_k(const ftl_flash2 *f) { return ftl_divide_up32(f->a.padded_head_dim, PART); }
 static int32_t num_parts_v(const ftl_flash2 *f) { return f->a.block_n / PART; }
 
 // cp.async has all parts on their way; loads to registers are stored to one of two stages while the other is read.
@@ -140,7 +140,7 @@ static void begin_values(const ftl_flash2 *f, ftl_expr j) {
 
 // Columns beyond the last key are left out of the maxima, and again of the exponentials.
 static void mask_end(const ftl_flash2 *f, ftl_expr j) {
-  ftl_mask(f->b, f->scores, f->tile.row, ftl_flash2_key_of(f, j), FTL_ALWAYS, f->lengths.seqlen_kv);
+  ftl_mask(f->b, f->scores, f->tile.row, ftl_flash2_key(f, j), FTL_ALWAYS, f->lengths.seqlen_kv);
 }
 
 static void softmax(const ftl_flash2 *f, ftl_expr j, bool masked) {
@@ -152,7 +152,7 @@ static void softmax(const ftl_flash2 *f, ftl_expr j, bool masked) {
   ftl_mask_again(b);
   ftl_online_softmax_exponentials(b, &f->softmax, f->scores, masked);
   ftl_convert(b, f->probs, f->scores);
-  ftl_attention_dropout(b, &f->a, &f->tile, f->probs, f->tile.row, ftl_flash2_key_of(f, j));
+  ftl_attention_dropout(b, &f->a, &f->tile, f->probs, f->tile.row, ftl_flash2_key(f, j));
 }
 
 // P, which all warps have put, times V.

@@ -285,14 +285,8 @@ static bool refills_free(const ftl_spec *spec) {
   return has_buffers && v[FTL_PARAM_refill] == FTL_REFILL_WHEN_FREE;
 }
 
-static int64_t num_ctas(const ftl_flash2 *f) {
-  return f->a.heads * (f->packed ? f->packed->num_tiles : f->a.batch * f->a.num_m_tiles);
-}
-
 static int64_t model_flops(const ftl_flash2 *f) {
-  if (f->packed) return ftl_packed_batch_flops(f->packed, &f->a);
-  return f->lists.tiles == NULL ? ftl_attention_forward_flops(&f->a)
-                                : ftl_attention_flops_of_pairs(&f->a, f->lists.num_pairs);
+  return f->packed ? ftl_packed_batch_flops(f->packed, &f->a) : ftl_tile_lists_flops(&f->lists, &f->a);
 }
 
 static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
@@ -326,7 +320,7 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
   if (status == FTL_OK) status = ftl_builder_create(&f.b, "flash2_fwd", error);
   if (status != FTL_OK) goto done;
   declare(&f, spec);
-  ftl_builder_grid(f.b, num_ctas(&f), f.persistent, ftl_spec_handout(spec));
+  ftl_builder_grid(f.b, ftl_packed_batch_num_ctas(f.packed, &f.a), f.persistent, ftl_spec_handout(spec));
   ftl_builder_flops(f.b, model_flops(&f));
   prologue(&f);
   main_loops(&f);

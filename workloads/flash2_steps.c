@@ -1,10 +1,8 @@
 // Steps of FlashAttention-2's forward kernel over a tile of keys and values, by how copies and math overlap.
 #include "workloads/flash2.h"
 
-// The first key of the tile that comes as number j of those that the query tile walks.
-ftl_expr ftl_flash2_key_of(const ftl_flash2 *f, ftl_expr j) {
-  ftl_expr tile = f->lists.tiles == NULL ? j : ftl_lookup(f->b, f->listed, j);
-  return ftl_mul(f->b, tile, ftl_const(f->b, f->a.block_n));
+ftl_expr ftl_flash2_key(const ftl_flash2 *f, ftl_expr j) {
+  return ftl_tile_lists_token(f->b, &f->lists, f->listed, j, f->a.block_n);
 }
 
 // FlexAttention's template steps from tile to tile by the difference of a list's entry and the next, both loaded in
@@ -20,11 +18,8 @@ static void look_ahead(const ftl_flash2 *f, ftl_expr j, ftl_expr present) {
 
 // ---- loads ----
 
-// Rows are counted from the sequence's first.
 static ftl_tile_ref in_sequence(const ftl_flash2 *f, ftl_tile_ref ref) {
-  ref.row = ftl_add(f->b, f->origin, ref.row);
-  ref.row_end = f->row_end;
-  return ref;
+  return ftl_packed_ref(f->b, f->origin, f->row_end, ref);
 }
 
 ftl_tile_ref ftl_flash2_query_ref(const ftl_flash2 *f, int32_t tensor, int32_t columns) {
@@ -32,7 +27,7 @@ ftl_tile_ref ftl_flash2_query_ref(const ftl_flash2 *f, int32_t tensor, int32_t c
 }
 
 ftl_tile_ref ftl_flash2_key_ref(const ftl_flash2 *f, int32_t tensor, int32_t columns, ftl_expr j) {
-  ftl_expr key = ftl_flash2_key_of(f, j);
+  ftl_expr key = ftl_flash2_key(f, j);
   return in_sequence(f, ftl_attention_key_ref(&f->tile, tensor, key, f->a.block_n, columns));
 }
 
@@ -63,13 +58,13 @@ static void multiply_scores(const ftl_flash2 *f) {
 }
 
 void ftl_flash2_mask_scores(const ftl_flash2 *f, ftl_expr j) {
-  ftl_attention_mask_lengths(f->b, &f->a, f->lengths, f->scores, f->tile.row, ftl_flash2_key_of(f, j), 0);
+  ftl_attention_mask_lengths(f->b, &f->a, f->lengths, f->scores, f->tile.row, ftl_flash2_key(f, j), 0);
 }
 
 static void softmax(const ftl_flash2 *f, ftl_expr j, bool masked) {
   ftl_online_softmax_step(f->b, &f->softmax, f->scores, masked);
   ftl_convert(f->b, f->probs, f->scores);
-  ftl_attention_dropout(f->b, &f->a, &f->tile, f->probs, f->tile.row, ftl_flash2_key_of(f, j));
+  ftl_attention_dropout(f->b, &f->a, &f->tile, f->probs, f->tile.row, ftl_flash2_key(f, j));
   ftl_elem(f->b, FTL_ELEM_MUL, f->output, ftl_value_operand(f->output), ftl_value_operand(f->softmax.correction),
            ftl_immediate(0));
 }

@@ -5,14 +5,11 @@
 // ---- tiles ----
 
 ftl_expr ftl_flash3_key(const ftl_flash3 *f, ftl_expr j) {
-  ftl_expr tile = f->lists.tiles == NULL ? j : ftl_lookup(f->b, f->listed, j);
-  return ftl_mul(f->b, tile, ftl_const(f->b, f->a.block_n));
+  return ftl_tile_lists_token(f->b, &f->lists, f->listed, j, f->a.block_n);
 }
 
 static ftl_tile_ref in_sequence(const ftl_flash3 *f, ftl_tile_ref ref) {
-  ref.row = ftl_add(f->b, f->tile.origin, ref.row);
-  ref.row_end = f->tile.row_end;
-  return ref;
+  return ftl_packed_ref(f->b, f->tile.origin, f->tile.row_end, ref);
 }
 
 ftl_tile_ref ftl_flash3_query_ref(const ftl_flash3 *f, int32_t tensor, ftl_expr row, int32_t rows, int32_t columns) {

@@ -134,21 +134,15 @@ static ftl_flash3 kernel_of(const ftl_spec *spec) {
   return f;
 }
 
-static int64_t num_ctas(const ftl_flash3 *f) {
-  return f->a.heads * (f->packed ? f->packed->num_tiles : f->a.batch * f->a.num_m_tiles);
-}
-
 static int64_t model_flops(const ftl_flash3 *f) {
-  if (f->packed) return ftl_packed_batch_flops(f->packed, &f->a);
-  return f->lists.tiles == NULL ? ftl_attention_forward_flops(&f->a)
-                                : ftl_attention_flops_of_pairs(&f->a, f->lists.num_pairs);
+  return f->packed ? ftl_packed_batch_flops(f->packed, &f->a) : ftl_tile_lists_flops(&f->lists, &f->a);
 }
 
 static ftl_status write(ftl_flash3 *f, const ftl_spec *spec, ftl_tile_program **out, ftl_error *error) {
   ftl_status status = ftl_builder_create(&f->b, "flash3_fwd", error);
   if (status != FTL_OK) return status;
   declare(f, spec);
-  ftl_builder_grid(f->b, num_ctas(f), f->is_persistent, ftl_spec_handout(spec));
+  ftl_builder_grid(f->b, ftl_packed_batch_num_ctas(f->packed, &f->a), f->is_persistent, ftl_spec_handout(spec));
   ftl_builder_flops(f->b, model_flops(f));
   write_roles(f);
   status = ftl_builder_finish(f->b, out, error);

@@ -2,13 +2,6 @@
 // combines the partial outputs. Source: "Flash-Decoding for long-context inference" (2023); FlashAttention-2's
 // mha_fwd_kvcache.
 #include "workloads/decode.h"
-#include "workloads/kv_cache.h"
-
-// One tile for the rows of a KV head.
-static void set_defaults(ftl_spec *spec) {
-  ftl_decode_set_block_m(spec);
-  ftl_kv_cache_set_defaults(spec);
-}
 
 // Of a block mask the key tiles that are left are split.
 static void resolve(ftl_spec *spec, const ftl_arch *arch) {
@@ -36,7 +29,7 @@ const ftl_workload ftl_workload_flash_decode = {
                (FTL_TAKES_ALL &
                 ~(FTL_TAKES(softmax) | FTL_TAKES(q_operand) | FTL_TAKES(tile_order) | FTL_TAKES(tile_reverse))),
     .schedules = 1 << FTL_SCHEDULE_STAGES | 1 << FTL_SCHEDULE_INTERLEAVED,
-    .set_defaults = set_defaults,
+    .set_defaults = ftl_decode_set_defaults,
     .resolve = resolve,
     .decodes = true,
     .build = build,

@@ -120,7 +120,7 @@ static void build_multiply(glu *g) {
   static const char *const raw_names[] = {"gate16", "up16"}, *const names[] = {"gate", "up"};
   ftl_block_product *p = &g->product;
   ftl_builder *b = p->b;
-  const ftl_value_layout layout = {32, VECTOR_COLUMNS};
+  const ftl_value_layout layout = {FTL_WARP_LANES, VECTOR_COLUMNS};
   int32_t rows = GATING_WARPS, columns = layout.threads_per_row * layout.vector_columns;
   int64_t tiles_n = ftl_divide_up(p->n, columns);
   int32_t raw[NUM_WEIGHTS], value[NUM_WEIGHTS];

@@ -4,11 +4,11 @@
 
 #include "base/integer.h"
 
-enum { WARP_LANES = 32, VECTOR_BYTES = 16 };
+enum { VECTOR_BYTES = 16 };
 
 static const float log2_e = 1.44269504F;
 
-static int32_t num_threads(const ftl_kept_softmax *s) { return s->num_warps * WARP_LANES; }
+static int32_t num_threads(const ftl_kept_softmax *s) { return s->num_warps * FTL_WARP_LANES; }
 
 // Adjacent columns that a thread loads and stores at once. Triton knows of a row's length only whether it is a multiple
 // of 16 (tt.divisibility): of any other one a row may begin anywhere, so that its elements are loaded and stored one by

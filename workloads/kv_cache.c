@@ -14,8 +14,8 @@ static ftl_dtype stored_dtype(const ftl_spec *spec) {
 }
 
 ftl_kv_cache ftl_kv_cache_of(const ftl_spec *spec) {
-  bool as_queries = (spec->workload->accepts & FTL_TAKES(kv_dtype)) == 0;
-  bool paged = (spec->workload->accepts & FTL_TAKES(page_size)) != 0;
+  bool as_queries = !ftl_spec_takes(spec, FTL_PARAM_kv_dtype);
+  bool paged = ftl_spec_takes(spec, FTL_PARAM_page_size);
   return (ftl_kv_cache){.dtype = ftl_spec_dtype(spec),
                         .stored = as_queries ? ftl_spec_dtype(spec) : stored_dtype(spec),
                         .group_size = (int32_t)spec->value[FTL_PARAM_kv_group_size],

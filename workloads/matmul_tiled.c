@@ -127,7 +127,7 @@ static void build_product(matmul *f) { ftl_block_product_build(&f->product, stor
 static void build_addition(matmul *f) {
   ftl_block_product *p = &f->product;
   ftl_builder *b = p->b;
-  const ftl_value_layout layout = {32, ADDING_VECTOR};
+  const ftl_value_layout layout = {FTL_WARP_LANES, ADDING_VECTOR};
   int32_t columns = layout.threads_per_row * layout.vector_columns;
   int64_t tiles_m = ftl_divide_up(p->m, ADDING_WARPS), tiles_n = ftl_divide_up(p->n, columns);
   ftl_builder_role(b, "main", ADDING_WARPS, 0);

@@ -26,6 +26,10 @@ void ftl_packed_batch_destroy(ftl_packed_batch *batch);
 // All tokens as those of one sequence: what the tensors and whatever treats each token alone have.
 ftl_spec ftl_packed_batch_tokens(const ftl_packed_batch *batch, const ftl_spec *spec);
 
+// CTAs of a kernel with one for each query tile of each head; `batch` NULL: of equally long sequences.
+static inline int64_t ftl_packed_batch_num_ctas(const ftl_packed_batch *batch, const ftl_attention *a) {
+  return a->heads * (batch != NULL ? batch->num_tiles : a->batch * a->num_m_tiles);
+}
 // FLOPs of the forward pass of all sequences.
 int64_t ftl_packed_batch_flops(const ftl_packed_batch *batch, const ftl_attention *a);
 
@@ -41,6 +45,12 @@ typedef struct ftl_packed_tile {
   ftl_attention_lengths lengths;
   ftl_expr origin, row_end;
 } ftl_packed_tile;
+// A reference whose row counts from the first of its sequence, in the tensors.
+static inline ftl_tile_ref ftl_packed_ref(ftl_builder *builder, ftl_expr origin, ftl_expr row_end, ftl_tile_ref ref) {
+  ref.row = ftl_add(builder, origin, ref.row);
+  ref.row_end = row_end;
+  return ref;
+}
 ftl_packed_tile ftl_packed_batch_tile(ftl_builder *builder, const ftl_spec *spec, const ftl_packed_batch *batch,
                                       const ftl_attention *a);
 

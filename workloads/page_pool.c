@@ -10,7 +10,6 @@ void ftl_page_pool_init(ftl_page_pool *pool, int64_t page_size) { *pool = (ftl_p
 
 void ftl_page_pool_fini(ftl_page_pool *pool) {
   free(pool->references);
-  free(pool->free_pages);
   *pool = (ftl_page_pool){0};
 }
 
@@ -33,22 +32,11 @@ static ftl_status no_memory(ftl_error *error) {
   return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the pages of a KV cache");
 }
 
-// A page with one reference; -1: memory is out. The stack of free pages has room for all.
+// A page with one reference; -1: memory is out.
 static int32_t take_page(ftl_page_pool *pool) {
-  if (pool->num_free == 0) {
-    int64_t stack_capacity = pool->capacity;
-    if (!try_grow(&pool->references, &pool->capacity, pool->num_pages + 1) ||
-        !try_grow(&pool->free_pages, &stack_capacity, pool->num_pages + 1))
-      return -1;
-    pool->free_pages[pool->num_free++] = (int32_t)pool->num_pages++;
-  }
-  int32_t page = pool->free_pages[--pool->num_free];
-  pool->references[page] = 1;
-  return page;
-}
-
-static void drop_page(ftl_page_pool *pool, int32_t page) {
-  if (--pool->references[page] == 0) pool->free_pages[pool->num_free++] = page;
+  if (!try_grow(&pool->references, &pool->capacity, pool->num_pages + 1)) return -1;
+  pool->references[pool->num_pages] = 1;
+  return (int32_t)pool->num_pages++;
 }
 
 static ftl_status make_last_page_own(ftl_page_pool *pool, ftl_page_list *list, ftl_error *error) {
@@ -56,7 +44,7 @@ static ftl_status make_last_page_own(ftl_page_pool *pool, ftl_page_list *list, f
   if (pool->references[*last] == 1) return FTL_OK;
   int32_t copy = take_page(pool);
   if (copy < 0) return no_memory(error);
-  drop_page(pool, *last);
+  pool->references[*last]--;
   *last = copy;
   pool->num_copied++;
   return FTL_OK;
@@ -87,10 +75,3 @@ ftl_status ftl_page_list_fork(ftl_page_pool *pool, const ftl_page_list *from, ft
   for (int64_t i = 0; i < list->num_pages; i++) pool->references[list->pages[i]]++;
   return FTL_OK;
 }
-
-void ftl_page_list_release(ftl_page_pool *pool, ftl_page_list *list) {
-  for (int64_t i = 0; i < list->num_pages; i++) drop_page(pool, list->pages[i]);
-  list->num_pages = list->num_tokens = 0;
-}
-
-int64_t ftl_page_pool_in_use(const ftl_page_pool *pool) { return pool->num_pages - pool->num_free; }

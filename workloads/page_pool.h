@@ -9,11 +9,10 @@
 #include "base/status.h"
 
 typedef struct ftl_page_pool {
-  int64_t page_size;             // tokens
-  int32_t *references;           // of each page ever handed out
-  int64_t num_pages, capacity;   // ever handed out
-  int32_t *free_pages;           // a stack: the page given back last is the next to be handed out
-  int64_t num_free, num_copied;  // free; pages that a write to a shared one made a copy of
+  int64_t page_size;            // tokens
+  int32_t *references;          // of each page
+  int64_t num_pages, capacity;  // handed out, in the order of their numbers; none is given back
+  int64_t num_copied;           // of these, those that a write to a shared one made
 } ftl_page_pool;
 
 // A sequence's tokens, in order, fill its pages; only the last page may be filled in part. Zeroed: empty.
@@ -24,7 +23,7 @@ typedef struct ftl_page_list {
 
 void ftl_page_pool_init(ftl_page_pool *pool, int64_t page_size);
 void ftl_page_pool_fini(ftl_page_pool *pool);  // lists are freed on their own
-void ftl_page_list_fini(ftl_page_list *list);  // frees memory, gives no pages back
+void ftl_page_list_fini(ftl_page_list *list);  // frees memory alone
 
 // Adds tokens. If the last page is filled in part and shared, it is copied first: the others keep the old one.
 // FTL_NO_MEMORY.
@@ -33,9 +32,5 @@ FTL_MUST_USE ftl_status ftl_page_list_append(ftl_page_pool *pool, ftl_page_list 
 // An empty list becomes one with the same tokens in the same pages. FTL_NO_MEMORY.
 FTL_MUST_USE ftl_status ftl_page_list_fork(ftl_page_pool *pool, const ftl_page_list *from, ftl_page_list *list,
                                            ftl_error *error);
-// Gives all pages back: those that no other list has are free.
-void ftl_page_list_release(ftl_page_pool *pool, ftl_page_list *list);
-
-int64_t ftl_page_pool_in_use(const ftl_page_pool *pool);  // pages that some list has
 
 #endif

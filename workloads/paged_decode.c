@@ -5,12 +5,6 @@
 // the host, GQA packing).
 #include "base/integer.h"
 #include "workloads/decode.h"
-#include "workloads/kv_cache.h"
-
-static void set_defaults(ftl_spec *spec) {
-  ftl_decode_set_block_m(spec);
-  ftl_kv_cache_set_defaults(spec);
-}
 
 // CTAs at once as FlashAttention-2 counts them for its splits.
 static void resolve(ftl_spec *spec, const ftl_arch *arch) {
@@ -41,7 +35,7 @@ const ftl_workload ftl_workload_paged_decode = {
                 FTL_TAKES(warps_n)) &
                ~(FTL_TAKES(softmax) | FTL_TAKES(q_operand) | FTL_TAKES(schedule) | FTL_TAKES(tile_order) |
                  FTL_TAKES(tile_reverse)),
-    .set_defaults = set_defaults,
+    .set_defaults = ftl_decode_set_defaults,
     .resolve = resolve,
     .decodes = true,
     .build = build,

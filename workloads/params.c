@@ -49,9 +49,9 @@ const char *ftl_param_nearest(const char *name) {
 }
 
 const char *ftl_workload_param_nearest(const ftl_workload *workload, const char *name) {
-  const char *nearest = (workload->accepts & FTL_TAKES(seqlen_q)) != 0 ? "seqlen" : NULL;
+  const char *nearest = ftl_workload_takes(workload, FTL_PARAM_seqlen_q) ? "seqlen" : NULL;
   for (int i = 0; i < FTL_PARAM_COUNT; i++) {
-    if ((workload->accepts >> i & 1) == 0) continue;
+    if (!ftl_workload_takes(workload, (ftl_param)i)) continue;
     if (nearest == NULL || ftl_edit_distance(infos[i].name, name) < ftl_edit_distance(nearest, name))
       nearest = infos[i].name;
   }

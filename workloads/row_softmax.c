@@ -26,7 +26,7 @@ typedef struct row_pass {
   int32_t vector_insts;  // instructions of a step for a thread's vector, but for those that load and mask it
 } row_pass;
 
-static int32_t threads_per_row(const ftl_row_softmax *s) { return s->num_warps * 32 / s->rows; }
+static int32_t threads_per_row(const ftl_row_softmax *s) { return s->num_warps * FTL_WARP_LANES / s->rows; }
 
 static int32_t vector_columns(const ftl_row_softmax *s) {
   return s->vector_columns > 0 ? s->vector_columns : FTL_ROW_VECTOR_COLUMNS;
@@ -111,11 +111,10 @@ static void read_step(const rows_kernel *k, int32_t i, step_columns from, step_w
 // warp's first thread has columns before `end` in a step from `column` on: 1 or 0. What a fused kernel reads beside the
 // row is not cut at its end: all its warps stay.
 static ftl_expr warp_has_columns(const rows_kernel *k, ftl_expr column, ftl_expr end) {
-  enum { WARP_LANES = 32 };
   ftl_builder *b = k->b;
   ftl_expr of_row = ftl_mod(b, ftl_warp(b), ftl_const(b, k->s->num_warps / k->s->rows));
   ftl_expr first =
-      k->s->more ? column : ftl_add(b, column, ftl_mul(b, of_row, ftl_const(b, WARP_LANES * vector_columns(k->s))));
+      k->s->more ? column : ftl_add(b, column, ftl_mul(b, of_row, ftl_const(b, FTL_WARP_LANES * vector_columns(k->s))));
   return ftl_min(b, ftl_const(b, 1), ftl_max(b, ftl_const(b, 0), ftl_sub(b, end, first)));
 }
 

@@ -16,7 +16,7 @@ static ftl_tensor_shape shape_of(const ftl_spec *spec, int64_t num_columns) {
   return ftl_contiguous(1, 1, num_rows_of(spec), num_columns);
 }
 
-static int64_t num_threads_of(const ftl_spec *spec) { return spec->value[FTL_PARAM_num_warps] * 32; }
+static int64_t num_threads_of(const ftl_spec *spec) { return spec->value[FTL_PARAM_num_warps] * FTL_WARP_LANES; }
 
 // One row a CTA, in a block of a power of two of columns for each thread.
 static ftl_status check_kept(const ftl_spec *spec, ftl_error *error) {
@@ -74,7 +74,8 @@ static void set_defaults(ftl_spec *spec) {
     return;
   }
   // as many columns as a step takes, or as the row needs
-  int64_t step = spec->value[FTL_PARAM_num_warps] * 32 / spec->value[FTL_PARAM_block_m] * FTL_ROW_VECTOR_COLUMNS;
+  int64_t step =
+      spec->value[FTL_PARAM_num_warps] * FTL_WARP_LANES / spec->value[FTL_PARAM_block_m] * FTL_ROW_VECTOR_COLUMNS;
   int64_t steps = ftl_divide_up(spec->value[FTL_PARAM_seqlen_kv], step > 0 ? step : 1);
   bool is_held = spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_REGISTERS;
   ftl_spec_set_default(spec, FTL_PARAM_block_n, is_held ? steps * step : step);

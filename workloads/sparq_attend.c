@@ -3,7 +3,7 @@
 #include "workloads/online_softmax.h"
 #include "workloads/sparq.h"
 
-enum { BLOCK_M = 16, WARP_LANES = 32, VECTOR_COLUMNS = 4 };
+enum { BLOCK_M = 16, VECTOR_COLUMNS = 4 };
 
 // ---- step 2: a CTA has block_n keys of a KV head and all of its query heads ----
 
@@ -147,9 +147,9 @@ static void load_row(const ftl_sparq *s, int32_t x, int32_t tensor, ftl_expr kv_
 
 void ftl_sparq_build_mean(ftl_sparq *s) {
   ftl_builder *b = s->b;
-  const ftl_value_layout layout = {WARP_LANES, VECTOR_COLUMNS};
-  enum { STEP_COLUMNS = WARP_LANES * VECTOR_COLUMNS };
-  int32_t columns = (s->a.head_dim + STEP_COLUMNS - 1) / STEP_COLUMNS * STEP_COLUMNS;
+  const ftl_value_layout layout = {FTL_WARP_LANES, VECTOR_COLUMNS};
+  enum { STEP_COLUMNS = FTL_WARP_LANES * VECTOR_COLUMNS };
+  int32_t columns = ftl_round_up32(s->a.head_dim, STEP_COLUMNS);
   ftl_expr group = ftl_const(b, s->group), kv_head = ftl_div(b, ftl_cta(b), group);
   ftl_expr heads = ftl_const(b, s->a.kv_heads), query_head = ftl_mod(b, ftl_cta(b), group);
   ftl_builder_role(b, "main", 1, 0);

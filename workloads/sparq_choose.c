@@ -4,7 +4,7 @@
 #include "base/integer.h"
 #include "workloads/sparq.h"
 
-enum { WARP_LANES = 32, VECTOR_COLUMNS = 4, ELEMENTS_A_THREAD = 16, MOST_WARPS = 32, LEAST_WARPS = 4 };
+enum { VECTOR_COLUMNS = 4, ELEMENTS_A_THREAD = 16, MOST_WARPS = 32, LEAST_WARPS = 4 };
 
 static const float log2_e = 1.44269504F;
 
@@ -20,7 +20,7 @@ typedef struct chooser {
 static chooser begin(const ftl_sparq *s, int64_t length, int32_t num_warps) {
   ftl_builder *b = s->b;
   ftl_expr heads = ftl_const(b, s->a.kv_heads);
-  int32_t threads = num_warps * WARP_LANES;
+  int32_t threads = num_warps * FTL_WARP_LANES;
   ftl_builder_role(b, "main", num_warps, 0);
   ftl_builder_grid(b, s->a.batch * s->a.kv_heads, false, FTL_TILES_BY_STRIDE);
   return (chooser){.s = s,
@@ -149,7 +149,7 @@ static void prefer_latest(const chooser *c, int32_t weights, int32_t x) {
 
 static int32_t warps_for(int64_t length) {
   int32_t num_warps = LEAST_WARPS;
-  while (num_warps < MOST_WARPS && num_warps * WARP_LANES * ELEMENTS_A_THREAD < length) num_warps *= 2;
+  while (num_warps < MOST_WARPS && num_warps * FTL_WARP_LANES * ELEMENTS_A_THREAD < length) num_warps *= 2;
   return num_warps;
 }
 

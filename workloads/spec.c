@@ -14,8 +14,6 @@
 
 static bool is_bool(const ftl_param_info *info) { return strcmp(info->unit, "bool") == 0; }
 
-static bool takes(const ftl_spec *spec, int param) { return (spec->workload->accepts >> param & 1) != 0; }
-
 static bool is_both_lengths(const char *name) { return strcmp(name, "seqlen") == 0; }
 
 static ftl_status not_allowed(const ftl_spec *spec, const char *name, const char *text, int param, ftl_error *error) {
@@ -42,13 +40,13 @@ static ftl_status not_known(const ftl_spec *spec, const char *name, ftl_error *e
 static ftl_status find_param(const ftl_spec *spec, const char *name, int *param, ftl_error *error) {
   *param = is_both_lengths(name) ? FTL_PARAM_seqlen_q : ftl_param_find(name);
   if (*param < 0) return not_known(spec, name, error);
-  if (!takes(spec, *param) && is_both_lengths(name) && takes(spec, FTL_PARAM_seqlen_kv))
+  if (!ftl_spec_takes(spec, (ftl_param)*param) && is_both_lengths(name) && ftl_spec_takes(spec, FTL_PARAM_seqlen_kv))
     return ftl_error_set(
         error, FTL_BAD_INPUT,
         "%s does not take the parameter seqlen, which sets queries and keys alike; give seqlen_kv, its "
         "keys: the queries follow from what it does",
         spec->workload->name);
-  if (!takes(spec, *param))
+  if (!ftl_spec_takes(spec, (ftl_param)*param))
     return ftl_error_set(error, FTL_BAD_INPUT,
                          "%s does not take the parameter %s; foretile workload show %s lists its own",
                          spec->workload->name, name, spec->workload->name);
@@ -207,7 +205,7 @@ static ftl_status complete_seqlen(ftl_spec *spec, int64_t longest, ftl_error *er
 
 // What a list of lengths says of the sizes of the batch. They then count as given.
 static ftl_status complete_lengths(ftl_spec *spec, ftl_error *error) {
-  if (!takes(spec, FTL_PARAM_lengths) || spec->value[FTL_PARAM_lengths] == 0) return FTL_OK;
+  if (!ftl_spec_takes(spec, FTL_PARAM_lengths) || spec->value[FTL_PARAM_lengths] == 0) return FTL_OK;
   int64_t count = ftl_spec_list(spec, FTL_PARAM_lengths, NULL, 0);
   int64_t longest = ftl_spec_list_most(spec, FTL_PARAM_lengths);
   int64_t batch = store_unless_given(spec, FTL_PARAM_batch, count);
@@ -220,7 +218,7 @@ ftl_status ftl_spec_complete(ftl_spec *spec, ftl_error *error) {
   ftl_status lengths_status = complete_lengths(spec, error);
   if (lengths_status != FTL_OK) return lengths_status;
   for (int i = 0; i < FTL_PARAM_COUNT; i++) {
-    if (!takes(spec, i) || (spec->given >> i & 1) != 0) continue;
+    if (!ftl_spec_takes(spec, (ftl_param)i) || (spec->given >> i & 1) != 0) continue;
     ftl_status status = fill_default(spec, i, error);
     if (status != FTL_OK) return status;
   }
@@ -282,7 +280,7 @@ void ftl_spec_canonical(const ftl_spec *spec, ftl_text *out) {
     ftl_text_add(out, " program=%016" PRIx64, kernel->identity);
   }
   for (int i = 0; i < FTL_PARAM_COUNT; i++) {
-    if (!takes(spec, i)) continue;
+    if (!ftl_spec_takes(spec, (ftl_param)i)) continue;
     ftl_text_add(out, " %s=%s", ftl_param_get((ftl_param)i)->name, ftl_spec_text(spec, (ftl_param)i, value));
   }
 }

@@ -252,6 +252,14 @@ enum { FTL_PARAM_TEXT_BYTES = 128 };
 const char *ftl_workload_allowed(const ftl_workload *workload, ftl_param param, char buffer[FTL_PARAM_TEXT_BYTES]);
 const char *ftl_workload_default(const ftl_workload *workload, ftl_param param, char buffer[FTL_PARAM_TEXT_BYTES]);
 
+// Whether the workload reads the parameter.
+static inline bool ftl_workload_takes(const ftl_workload *workload, ftl_param param) {
+  return (workload->accepts >> param & 1) != 0;
+}
+static inline bool ftl_spec_takes(const ftl_spec *spec, ftl_param param) {
+  return ftl_workload_takes(spec->workload, param);
+}
+
 const ftl_workload *ftl_workload_find(const char *name);  // NULL: none
 int ftl_workload_count(void);
 const ftl_workload *ftl_workload_get(int workload_idx);

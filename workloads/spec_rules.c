@@ -14,11 +14,9 @@ static ftl_status check_multiple(const ftl_spec *spec, ftl_param param, int64_t 
                        (long long)spec->value[param], (long long)of);
 }
 
-static bool takes(const ftl_spec *spec, ftl_param param) { return (spec->workload->accepts >> param & 1) != 0; }
-
 // Not every workload knows every value of an enumeration.
 static ftl_status check_choice(const ftl_spec *spec, ftl_param param, ftl_error *error) {
-  if (!takes(spec, param)) return FTL_OK;
+  if (!ftl_spec_takes(spec, param)) return FTL_OK;
   char allowed[FTL_PARAM_TEXT_BYTES], given[32];
   ftl_spec_text(spec, param, given);
   for (const char *word = ftl_workload_allowed(spec->workload, param, allowed);;) {
@@ -33,7 +31,7 @@ static ftl_status check_choice(const ftl_spec *spec, ftl_param param, ftl_error 
 
 static ftl_status check_l2_priorities(const ftl_spec *spec, ftl_error *error) {
   int64_t last = spec->value[FTL_PARAM_l2_persist], first = spec->value[FTL_PARAM_l2_evict_first];
-  if (!takes(spec, FTL_PARAM_l2_persist) || last != first || last == FTL_L2_OF_NONE) return FTL_OK;
+  if (!ftl_spec_takes(spec, FTL_PARAM_l2_persist) || last != first || last == FTL_L2_OF_NONE) return FTL_OK;
   char text[32];
   return ftl_error_set(error, FTL_BAD_INPUT,
                        "l2_evict_first=%s: l2_persist names the same tensors; allowed is one of both",
@@ -41,7 +39,7 @@ static ftl_status check_l2_priorities(const ftl_spec *spec, ftl_error *error) {
 }
 
 static ftl_status check_pages(const ftl_spec *spec, ftl_error *error) {
-  if (!takes(spec, FTL_PARAM_page_layout)) return FTL_OK;
+  if (!ftl_spec_takes(spec, FTL_PARAM_page_layout)) return FTL_OK;
   int64_t prefix = spec->value[FTL_PARAM_prefix], shortest = spec->value[FTL_PARAM_seqlen_kv];
   bool shared = spec->value[FTL_PARAM_page_layout] == FTL_PAGES_SHARED_PREFIX;
   if (spec->value[FTL_PARAM_lengths] != 0) shortest = ftl_spec_list_least(spec, FTL_PARAM_lengths);
@@ -55,20 +53,21 @@ static ftl_status check_pages(const ftl_spec *spec, ftl_error *error) {
 
 static ftl_status check_mask(const ftl_spec *spec, ftl_error *error) {
   bool is_listed = spec->value[FTL_PARAM_mask] == FTL_MASK_BITS, has_list = spec->value[FTL_PARAM_mask_bits] != 0;
-  if (!takes(spec, FTL_PARAM_mask) || is_listed == has_list) return FTL_OK;
+  if (!ftl_spec_takes(spec, FTL_PARAM_mask) || is_listed == has_list) return FTL_OK;
   return ftl_error_set(error, FTL_BAD_INPUT,
                        is_listed ? "mask=bits: needs mask_bits, a number for each block of queries and keys"
                                  : "mask_bits: only with mask=bits");
 }
 
 static ftl_status check_tile_scheduler(const ftl_spec *spec, ftl_error *error) {
-  if (!takes(spec, FTL_PARAM_tile_scheduler) || spec->value[FTL_PARAM_tile_scheduler] == FTL_TILE_SCHEDULER_STATIC)
+  if (!ftl_spec_takes(spec, FTL_PARAM_tile_scheduler) ||
+      spec->value[FTL_PARAM_tile_scheduler] == FTL_TILE_SCHEDULER_STATIC)
     return FTL_OK;
   char scheduler[32], cluster[32];
   ftl_spec_text(spec, FTL_PARAM_tile_scheduler, scheduler);
   if (spec->value[FTL_PARAM_persistent] == 0)
     return ftl_error_set(error, FTL_BAD_INPUT, "tile_scheduler=%s: only with persistent=true", scheduler);
-  bool in_clusters = takes(spec, FTL_PARAM_cluster) && spec->value[FTL_PARAM_cluster] != 0;
+  bool in_clusters = ftl_spec_takes(spec, FTL_PARAM_cluster) && spec->value[FTL_PARAM_cluster] != 0;
   if (!in_clusters) return FTL_OK;
   return ftl_error_set(error, FTL_BAD_INPUT, "tile_scheduler=%s: not with cluster=%s; allowed is 1x1", scheduler,
                        ftl_spec_text(spec, FTL_PARAM_cluster, cluster));
@@ -76,7 +75,7 @@ static ftl_status check_tile_scheduler(const ftl_spec *spec, ftl_error *error) {
 
 static ftl_status check_heads(const ftl_spec *spec, ftl_error *error) {
   int64_t heads = spec->value[FTL_PARAM_heads], kv_heads = spec->value[FTL_PARAM_kv_heads];
-  if (!takes(spec, FTL_PARAM_kv_heads)) return FTL_OK;
+  if (!ftl_spec_takes(spec, FTL_PARAM_kv_heads)) return FTL_OK;
   if (heads % kv_heads == 0) return FTL_OK;
   return ftl_error_set(error, FTL_BAD_INPUT, "kv_heads=%lld: must divide heads=%lld", (long long)kv_heads,
                        (long long)heads);
@@ -123,7 +122,7 @@ ftl_status ftl_spec_check_rules(const ftl_spec *spec, ftl_error *error) {
   if (status == FTL_OK) status = check_multiple(spec, FTL_PARAM_head_dim, 8, error);
   if (status == FTL_OK) status = check_multiple(spec, FTL_PARAM_head_dim_v, 8, error);
   if (status == FTL_OK) status = check_multiple(spec, FTL_PARAM_head_dim_multiple, 16, error);
-  bool multiplies = takes(spec, FTL_PARAM_mma);
+  bool multiplies = ftl_spec_takes(spec, FTL_PARAM_mma);
   if (status == FTL_OK && multiplies) status = check_multiple(spec, FTL_PARAM_block_m, 16, error);
   if (status == FTL_OK) status = check_choice(spec, FTL_PARAM_schedule, error);
   if (status == FTL_OK) status = check_choice(spec, FTL_PARAM_tile_order, error);

@@ -25,10 +25,10 @@ static bool knows(const ftl_workload *workload, ftl_param param, int value) {
   if (param == FTL_PARAM_dtype) return (dtypes >> value & 1) != 0;
   if (param == FTL_PARAM_mask_steps) return knows_steps(workload, value);
   if (param == FTL_PARAM_cluster)
-    return ftl_cluster_of_value(value).n == 1 || (workload->accepts >> FTL_PARAM_n & 1) != 0;
+    return ftl_cluster_of_value(value).n == 1 || ftl_workload_takes(workload, FTL_PARAM_n);
   if (param != FTL_PARAM_tile_order || value == FTL_ORDER_M_FIRST) return true;
   ftl_param second = value == FTL_ORDER_N_FIRST ? FTL_PARAM_n : FTL_PARAM_heads;
-  return (workload->accepts >> second & 1) != 0;
+  return ftl_workload_takes(workload, second);
 }
 
 // Of "a|b|c" those that the workload knows.

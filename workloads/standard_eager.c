@@ -12,7 +12,7 @@
 #include "workloads/row_softmax.h"
 #include "workloads/standard_forward.h"
 
-enum { NUM_WARPS = 4, NUM_THREADS = 32 * NUM_WARPS };
+enum { NUM_WARPS = 4, NUM_THREADS = FTL_WARP_LANES * NUM_WARPS };
 
 static void declare_copies(ftl_standard_forward *f) {
   const ftl_attention *a = &f->a;

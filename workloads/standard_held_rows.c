@@ -8,7 +8,7 @@
 #include "workloads/row_softmax.h"
 #include "workloads/standard_warp_rows.h"
 
-enum { WARP_LANES = 32, LEAST_WARPS = 4, MOST_WARPS = 32 };
+enum { LEAST_WARPS = 4, MOST_WARPS = 32 };
 enum { STEPS_AT_WORK = 2 };
 
 typedef struct held_rows {
@@ -20,8 +20,8 @@ typedef struct held_rows {
 // Of `vector` adjacent columns a thread.
 static held_rows rows_by(const ftl_attention *a, int32_t vector) {
   held_rows h = {.num_warps = LEAST_WARPS, .vector = vector, .columns = ftl_standard_scores_shape(a).num_columns};
-  while (h.num_warps < MOST_WARPS && h.num_warps * WARP_LANES * vector < h.columns) h.num_warps *= 2;
-  h.num_steps = (int32_t)ftl_divide_up(h.columns, h.num_warps * WARP_LANES * vector);
+  while (h.num_warps < MOST_WARPS && h.num_warps * FTL_WARP_LANES * vector < h.columns) h.num_warps *= 2;
+  h.num_steps = (int32_t)ftl_divide_up(h.columns, h.num_warps * FTL_WARP_LANES * vector);
   return h;
 }
 
@@ -32,7 +32,7 @@ ftl_status ftl_standard_check_held(const ftl_spec *spec, ftl_error *error) {
   if (held_rows_of(&a).num_steps <= FTL_ROW_MAX_HELD_STEPS) return FTL_OK;
   return ftl_error_set(
       error, FTL_INFEASIBLE, "seqlen_kv=%lld: elementwise=eager_... holds a row in registers, up to %d",
-      (long long)a.seqlen_kv, FTL_ROW_MAX_HELD_STEPS * MOST_WARPS * WARP_LANES * FTL_ROW_VECTOR_COLUMNS);
+      (long long)a.seqlen_kv, FTL_ROW_MAX_HELD_STEPS * MOST_WARPS * FTL_WARP_LANES * FTL_ROW_VECTOR_COLUMNS);
 }
 
 void ftl_standard_write_held_softmax(ftl_builder *b, const ftl_attention *a, int32_t s, int32_t p, int32_t lse,
@@ -75,14 +75,14 @@ typedef struct gradient {
 
 static int32_t declare_step(const gradient *g, const char *matrix, int32_t step, ftl_dtype dtype) {
   char name[FTL_TILE_NAME_BYTES];
-  int32_t threads = g->h.num_warps * WARP_LANES;
+  int32_t threads = g->h.num_warps * FTL_WARP_LANES;
   snprintf(name, sizeof name, "%s%d", matrix, step);
   return ftl_builder_tile_by_rows(g->b, name, dtype, 1, threads * FTL_ROW_VECTOR_COLUMNS,
                                   (ftl_value_layout){threads, FTL_ROW_VECTOR_COLUMNS});
 }
 
 static void declare(gradient *g, ftl_dtype dtype) {
-  int32_t threads = g->h.num_warps * WARP_LANES;
+  int32_t threads = g->h.num_warps * FTL_WARP_LANES;
   ftl_builder_role(g->b, "main", g->h.num_warps, 0);
   for (int32_t i = 0; i < g->h.num_steps; i++) {
     g->held[0][i] = declare_step(g, "g", i, dtype);
@@ -96,7 +96,7 @@ static void declare(gradient *g, ftl_dtype dtype) {
 }
 
 static ftl_tile_ref step_ref(const gradient *g, int32_t tensor, int32_t step) {
-  int32_t step_columns = g->h.num_warps * WARP_LANES * FTL_ROW_VECTOR_COLUMNS;
+  int32_t step_columns = g->h.num_warps * FTL_WARP_LANES * FTL_ROW_VECTOR_COLUMNS;
   ftl_tile_ref ref =
       ftl_attention_query_ref(&g->tile, tensor, g->tile.row, 1, (int32_t)ftl_smaller(step_columns, g->h.columns));
   ref.column = ftl_const(g->b, (int64_t)step * step_columns);

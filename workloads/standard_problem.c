@@ -93,8 +93,7 @@ ftl_status ftl_standard_product_flops(const ftl_spec *spec, ftl_standard_flops *
   ftl_tile_lists lists;
   ftl_status status = ftl_tile_lists_init(&lists, spec, ftl_tile_walk_forward(spec), error);
   if (status != FTL_OK) return status;
-  int64_t both =
-      lists.tiles == NULL ? ftl_attention_forward_flops(&a) : ftl_attention_flops_of_pairs(&a, lists.num_pairs);
+  int64_t both = ftl_tile_lists_flops(&lists, &a);
   flops->of_keys = ftl_attention_flops_of_columns(&a, both, a.head_dim);
   flops->of_values = ftl_attention_flops_of_columns(&a, both, a.head_dim_v);
   ftl_tile_lists_fini(&lists);

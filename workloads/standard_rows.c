@@ -5,7 +5,7 @@
 #include "workloads/row_softmax.h"
 #include "workloads/standard_attention.h"
 
-enum { WARP_LANES = 32, ROW_THREADS = FTL_STANDARD_ROW_WARPS * WARP_LANES };
+enum { ROW_THREADS = FTL_STANDARD_ROW_WARPS * FTL_WARP_LANES };
 // PyTorch's element-wise kernels on no flat array: 128 threads, four elements each (elementwise_kernel<128, 4>).
 enum { ELEMENTS_OF_A_CTA = 4 * ROW_THREADS };
 

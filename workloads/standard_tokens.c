@@ -3,7 +3,7 @@
 #include "base/integer.h"
 #include "workloads/standard_attention.h"
 
-enum { WARP_LANES = 32, NUM_WARPS = 4, NUM_THREADS = NUM_WARPS * WARP_LANES, VECTOR_COLUMNS = 8 };
+enum { NUM_WARPS = 4, NUM_THREADS = NUM_WARPS * FTL_WARP_LANES, VECTOR_COLUMNS = 8 };
 enum { ELEMENTS_PER_THREAD = 4 };
 
 // What all threads of a CTA take at once, and how often: four times an element a thread, which is stored before the
@@ -15,8 +15,8 @@ typedef struct token_tiles {
 
 static token_tiles tiles_of(const ftl_attention *a, int32_t index_insts) {
   bool by_elements = index_insts > 0;
-  int32_t vector = by_elements ? 1 : VECTOR_COLUMNS, threads = by_elements ? WARP_LANES : 1;
-  int32_t most = by_elements ? NUM_THREADS : WARP_LANES;
+  int32_t vector = by_elements ? 1 : VECTOR_COLUMNS, threads = by_elements ? FTL_WARP_LANES : 1;
+  int32_t most = by_elements ? NUM_THREADS : FTL_WARP_LANES;
   while (threads * vector < a->head_dim && threads < most) threads *= 2;
   int32_t columns = (int32_t)ftl_divide_up(a->head_dim, threads * vector) * threads * vector;
   return (token_tiles){{threads, vector}, NUM_THREADS / threads, columns, by_elements ? ELEMENTS_PER_THREAD : 1};

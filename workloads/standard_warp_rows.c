@@ -8,14 +8,14 @@
 
 #include "base/integer.h"
 
-enum { WARP_LANES = 32, ROWS = 4, STEP_COLUMNS = 64, MOST_STEPS = FTL_WARP_ROW_COLUMNS_LATELY / STEP_COLUMNS };
+enum { ROWS = 4, STEP_COLUMNS = 64, MOST_STEPS = FTL_WARP_ROW_COLUMNS_LATELY / STEP_COLUMNS };
 // A load and the conversion of what it brings stand under one predicate, whether the row has the column. ptxas has six
 // for them, so that six columns of a lane are on their way at once.
-enum { COLUMNS_UNDER_WAY = 6, STEPS_UNDER_WAY = COLUMNS_UNDER_WAY * WARP_LANES / STEP_COLUMNS };
+enum { COLUMNS_UNDER_WAY = 6, STEPS_UNDER_WAY = COLUMNS_UNDER_WAY * FTL_WARP_LANES / STEP_COLUMNS };
 // Each result stands behind branches, whether the row has the column, and whether its sum is 0, where it is not a
 // number (SASS of that source by nvcc 13: EXIT, BSSY, 2 BRA, BSYNC, S2R, ULDC).
 enum { SUM_CHECK_INSTS = 7 };
-static const ftl_value_layout by_lanes = {WARP_LANES, 1};
+static const ftl_value_layout by_lanes = {FTL_WARP_LANES, 1};
 static const float ln_2 = 0.693147181F;
 
 typedef struct warp_rows {
@@ -32,7 +32,7 @@ bool ftl_standard_warp_holds_row(const ftl_attention *a, int64_t most_columns) {
 
 // What lanes hold is a power of two, from one column each.
 static warp_rows warp_rows_of(ftl_builder *b, const ftl_attention *a) {
-  warp_rows w = {.b = b, .a = a, .columns = ftl_standard_scores_shape(a).num_columns, .step_columns = WARP_LANES};
+  warp_rows w = {.b = b, .a = a, .columns = ftl_standard_scores_shape(a).num_columns, .step_columns = FTL_WARP_LANES};
   while (w.step_columns < STEP_COLUMNS && w.step_columns < w.columns) w.step_columns *= 2;
   w.num_steps = 1;
   while ((int64_t)w.num_steps * w.step_columns < w.columns) w.num_steps *= 2;

@@ -3,13 +3,11 @@
 // whose last key tiles are masked by bits. Sources of the method: SpecInfer, arXiv:2305.09781 (tree attention); Medusa,
 // arXiv:2401.10774; those of the trees are in tree.c.
 #include "workloads/decode.h"
-#include "workloads/kv_cache.h"
 
 // The tokens of the tree are the queries.
 static void set_defaults(ftl_spec *spec) {
   spec->value[FTL_PARAM_seqlen_q] = ftl_tree_num_tokens(spec);
-  ftl_decode_set_block_m(spec);
-  ftl_kv_cache_set_defaults(spec);
+  ftl_decode_set_defaults(spec);
 }
 
 static void resolve(ftl_spec *spec, const ftl_arch *arch) {

@@ -1,6 +1,5 @@
 #include "workloads/user_kernel.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 

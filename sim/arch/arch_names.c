@@ -1,5 +1,4 @@
 // Key names: exact and nearest match.
-#include <stdlib.h>
 #include <string.h>
 
 #include "arch/arch.h"

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/integer.h"
+
 enum { ALIGNMENT = 64, BLOCK_BYTES = 64 * 1024 };
 
 struct ftl_arena_block {
@@ -10,11 +12,11 @@ struct ftl_arena_block {
   size_t used, capacity;  // bytes after this header
 };
 
-static size_t round_up(size_t size) { return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
+static size_t aligned(size_t size) { return ftl_round_up_size(size, ALIGNMENT); }
 
 void *ftl_arena_alloc_raw(ftl_arena *arena, size_t size) {
-  size_t header = round_up(sizeof(struct ftl_arena_block));
-  size_t need = round_up(size ? size : 1);
+  size_t header = aligned(sizeof(struct ftl_arena_block));
+  size_t need = aligned(size ? size : 1);
   struct ftl_arena_block *block = arena->last;
   if (!block || block->capacity - block->used < need) {
     size_t capacity = need > BLOCK_BYTES ? need : BLOCK_BYTES;

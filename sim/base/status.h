@@ -19,6 +19,7 @@ enum { FTL_ERROR_MESSAGE_BYTES = 512 };
 typedef struct ftl_error {
   ftl_status status;
   char message[FTL_ERROR_MESSAGE_BYTES];  // one line, no newline, never empty when status != FTL_OK
+  int subject_bytes;  // of the message: what it begins with is what failed; 0: nothing is told apart
 } ftl_error;
 
 #define FTL_MUST_USE __attribute__((warn_unused_result))
@@ -26,5 +27,8 @@ typedef struct ftl_error {
 // Sets *error (which may be NULL) to one formatted line and returns status. Control characters in the text become '?'.
 ftl_status ftl_error_set(ftl_error *error, ftl_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+// The same of a line that begins with the name of what failed, right before the text: callers may know it by another.
+ftl_status ftl_error_set_about(ftl_error *error, ftl_status status, const char *subject, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 
 #endif

@@ -1,6 +1,4 @@
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <jansson.h>

@@ -1,7 +1,6 @@
 // foretile explore: every combination, ranked.
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/integer.h"
 #include "cli/arguments.h"

@@ -5,7 +5,6 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/points.h"
-#include "cli/use.h"
 #include "report/output_file.h"
 
 static ftl_status write_trace(FILE *out, const ftl_point *point, const ftl_arguments *arguments, ftl_error *error) {

@@ -1,7 +1,6 @@
 // foretile validate: predicted against measured.
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/arguments.h"

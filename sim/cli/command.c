@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "arch/arch.h"
 #include "report/utf8.h"
 #include "results/version.h"
 

@@ -1,5 +1,6 @@
 #include "engine/answer.h"
 
+#include "base/sectors.h"
 #include "engine/gpc_clock.h"
 #include "engine/power.h"
 
@@ -51,7 +52,7 @@ static void set_memory(const ftl_totals *totals, ftl_metrics *out) {
   const ftl_sm_counters *sm = &totals->sm;
   value[FTL_METRIC_l1_hit_pct] =
       percent(sm->l1_load_hit_sectors + sm->l1_store_hit_sectors, sm->l1_load_sectors + sm->l1_store_sectors);
-  value[FTL_METRIC_dirty_bytes] = 32.0 * (double)memory->dirty_sectors;
+  value[FTL_METRIC_dirty_bytes] = (double)(FTL_SECTOR_BYTES * memory->dirty_sectors);
   value[FTL_METRIC_local_sectors] = (double)sm->local_sectors;
 }
 
@@ -83,7 +84,7 @@ static void set_shape(const ftl_launch *launch, ftl_metrics *out) {
   value[FTL_METRIC_spill_registers] = warps->spill_registers;
   value[FTL_METRIC_shared_bytes] = (double)(warps->shared_bytes + arch->shared_reserved_bytes_per_cta);
   value[FTL_METRIC_grid] = (double)num_ctas;
-  value[FTL_METRIC_block] = 32.0 * warps->num_warps;
+  value[FTL_METRIC_block] = (double)FTL_WARP_LANES * warps->num_warps;
   value[FTL_METRIC_limit_blocks] = occupancy->limits[FTL_LIMIT_CTAS];
   value[FTL_METRIC_limit_registers] = occupancy->limits[FTL_LIMIT_REGISTERS];
   value[FTL_METRIC_limit_shared] = occupancy->limits[FTL_LIMIT_SHARED];

@@ -1,8 +1,6 @@
 #include "engine/full.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/check.h"
 #include "engine/request_merge.h"

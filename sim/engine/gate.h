@@ -14,6 +14,7 @@ typedef struct ftl_gate {
 } ftl_gate;
 
 bool ftl_gate_init(ftl_gate *gate);  // false: the system has no more of these
+// Nobody waits any more.
 void ftl_gate_fini(ftl_gate *gate);
 // What the caller wrote before is seen by who waited for it.
 void ftl_gate_raise(ftl_gate *gate);

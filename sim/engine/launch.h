@@ -45,6 +45,7 @@ int64_t ftl_launch_hit_ratio_milli(const ftl_launch *launch);
 int64_t ftl_launch_num_ctas(const ftl_launch *launch);
 // How many of them the fullest SM ever holds: what fits, or what the grid has for it where that is less.
 int32_t ftl_launch_most_ctas_per_sm(const ftl_launch *launch);
+// Whether the caller wants it to end: it then gives FTL_INTERRUPTED.
 bool ftl_launch_is_cancelled(const ftl_launch *launch);
 
 #endif

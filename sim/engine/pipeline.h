@@ -31,6 +31,7 @@ typedef struct ftl_pipeline {
   int64_t held_khz;      // SM clock that the user holds; 0: as power allows
 } ftl_pipeline;
 
+// Fills in what ftl_pipeline_launch says. The status is that of the first launch that fails.
 FTL_MUST_USE ftl_status ftl_pipeline_run(ftl_pipeline *pipeline, ftl_error *error);
 
 #endif

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/integer.h"
+
 enum { ONE = 1 << 20, MILLI = 1000 };  // fixed point of voltage_scale
 
 __extension__ typedef __int128 int128;
@@ -43,7 +45,7 @@ int64_t ftl_power_mw(const ftl_arch *arch, const ftl_totals *totals, int64_t ten
 int64_t ftl_power_top_khz(const ftl_arch *arch, int64_t tensor_macs) {
   int64_t khz = arch->clock_sm_max_khz, step_khz = arch->clock_sm_step_khz;
   int64_t above_khz = tensor_macs > 0 ? khz - arch->clock_sm_tensor_max_khz : 0;
-  if (above_khz > 0) khz -= (above_khz + step_khz - 1) / step_khz * step_khz;
+  if (above_khz > 0) khz -= ftl_round_up(above_khz, step_khz);
   return khz > arch->clock_sm_min_khz ? khz : arch->clock_sm_min_khz;
 }
 

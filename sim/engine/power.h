@@ -3,7 +3,8 @@
 //   and a lower one once the load has lasted for a while; a lower top clock for kernels with tensor operations; energy
 //   per counted operation, with a core voltage that follows the clock.
 // Does not model: temperature, the time that a clock takes to settle (some 0.1 ms), leakage that follows voltage.
-// Numbers: power.* and clock.* keys. All integers: the step is the same on every host.
+// Numbers: power.* and clock.* keys. All integers: of the same counts the step is
+// the same on every host. (The counts of sampled come from exp and hypot: docs/architecture.md.)
 #ifndef FTL_ENGINE_POWER_H
 #define FTL_ENGINE_POWER_H
 

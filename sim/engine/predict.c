@@ -31,16 +31,15 @@ static void programs_fini(programs *p) {
 
 // Whether a parameter decides a kernel's size, and says more than one named before it.
 static bool names_size(const ftl_spec *spec, ftl_param param) {
-  if ((spec->workload->accepts >> param & 1) == 0) return false;
+  if (!ftl_spec_takes(spec, param)) return false;
   return param != FTL_PARAM_head_dim_v || spec->value[param] != spec->value[FTL_PARAM_head_dim];
 }
 
 // Lowering knows a kernel by its name; a user knows it by the parameters that decide its size.
-static void name_by_parameters(const ftl_spec *spec, const char *kernel, ftl_error *error) {
+static void name_by_parameters(const ftl_spec *spec, ftl_error *error) {
   static const ftl_param sizes[] = {FTL_PARAM_block_m, FTL_PARAM_block_n, FTL_PARAM_num_stages, FTL_PARAM_head_dim,
                                     FTL_PARAM_head_dim_v};
-  size_t length = strlen(kernel);
-  if (strncmp(error->message, kernel, length) != 0) return;
+  if (error->subject_bytes == 0) return;
   ftl_error plain = *error;
   ftl_text text = {0};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -50,7 +49,7 @@ static void name_by_parameters(const ftl_spec *spec, const char *kernel, ftl_err
                    ftl_spec_text(spec, sizes[i], value));
   }
   if (text.size && !text.failed)
-    (void)ftl_error_set(error, plain.status, "%s%s", ftl_text_get(&text), plain.message + length);
+    (void)ftl_error_set(error, plain.status, "%s%s", ftl_text_get(&text), plain.message + plain.subject_bytes);
   ftl_text_fini(&text);
 }
 
@@ -81,7 +80,7 @@ static ftl_status try_programs(ftl_spec *spec, const ftl_arch *arch, programs *p
   if (status == FTL_OK) status = check_memory(p, arch, error);
   for (int i = 0; status == FTL_OK && i < p->num_launches; i++)
     if ((status = ftl_lower(p->tiles[i], arch, options, &p->warps[i], error)) == FTL_INFEASIBLE)
-      name_by_parameters(spec, p->tiles[i]->name, error);
+      name_by_parameters(spec, error);
   if (status != FTL_OK) programs_fini(p);
   return status;
 }

@@ -22,6 +22,7 @@ typedef struct ftl_metric_info {
   const char *name, *unit, *doc;
   ftl_combine combine;
 } ftl_metric_info;
+// Static.
 const ftl_metric_info *ftl_metric_get(ftl_metric metric);
 int ftl_metric_find(const char *name);  // -1: none
 // "long_scoreboard" of FTL_METRIC_stall_long_scoreboard, into a buffer of at least 32 bytes.
@@ -40,6 +41,7 @@ typedef enum ftl_resource {
 typedef struct ftl_resource_info {
   const char *id, *name, *full;
 } ftl_resource_info;
+// Static.
 const ftl_resource_info *ftl_resource_get(ftl_resource resource);
 // Of FTL_RESOURCE_COUNT shares the largest.
 ftl_resource ftl_resource_most_used(const float *usage_pct);

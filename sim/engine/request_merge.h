@@ -12,6 +12,7 @@ typedef struct ftl_request_merge {
   int64_t capacity, count, window_cycles;
 } ftl_request_merge;
 
+// Windows of window_cycles SM cycles. FTL_NO_MEMORY.
 FTL_MUST_USE ftl_status ftl_request_merge_init(ftl_request_merge *merge, int64_t window_cycles, ftl_error *error);
 void ftl_request_merge_fini(ftl_request_merge *merge);
 // Collects what the SMs 0 .. num_sms-1 made in cycles [from, from + window). SMs that are not busy may have none.

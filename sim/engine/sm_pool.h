@@ -15,6 +15,7 @@ typedef void (*ftl_sm_pool_work)(void *context);
 FTL_MUST_USE ftl_status ftl_sm_pool_create(ftl_sm_pool **out, const ftl_sm_config *config, int32_t num_sms,
                                            int num_threads, ftl_error *error);
 void ftl_sm_pool_destroy(ftl_sm_pool *pool);
+// Borrowed; sm from 0 to num_sms - 1.
 ftl_sm *ftl_sm_pool_get(ftl_sm_pool *pool, int32_t sm);
 // Advances all busy SMs to `until` and does `beside`, both before it returns.
 void ftl_sm_pool_advance(ftl_sm_pool *pool, int64_t until, ftl_sm_pool_work beside, void *context);

@@ -1,14 +1,14 @@
 // A Chrome-trace / Perfetto timeline of one SM: a track a warp, a slice an instruction, over a window of cycles.
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "arch/arch_limits.h"
 #include "base/integer.h"
 #include "engine/predict.h"
 #include "engine/sampled/lone_sm.h"
 #include "engine/sampled/traffic.h"
 
-enum { MAX_SLICES = 2000000, MAX_CTAS = 32, KHZ_PER_MHZ = 1000 };
+enum { MAX_SLICES = 2000000, MAX_CTAS = FTL_ARCH_MAX_sm_max_ctas, KHZ_PER_MHZ = 1000 };
 
 typedef struct timeline {
   FILE *out;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/integer.h"
 #include "tile/cta_exprs.h"
 
 enum { WGMMA_M = 64, WARPS_A_WGMMA = 4, FP16_WGMMA_K = 16 };
@@ -211,7 +212,7 @@ static warp_share share_of(const counter *c, const ftl_warp_loop *loop) {
   enum { MOST_CTAS = 1024 };
   warp_share share = {1, 1};
   if (!ftl_expr_uses_warp(c->program->tile, loop->hi)) return share;
-  int64_t num_ctas = c->program->tile->num_ctas, stride = (num_ctas + MOST_CTAS - 1) / MOST_CTAS;
+  int64_t num_ctas = c->program->tile->num_ctas, stride = ftl_divide_up(num_ctas, MOST_CTAS);
   share = (warp_share){0, 0};
   for (ftl_expr_point point = {.cta = 0}; point.cta < num_ctas; point.cta += stride) {
     point.warp = 0;

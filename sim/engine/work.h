@@ -27,6 +27,7 @@ typedef enum ftl_work_class {
   FTL_WORK_COUNT
 } ftl_work_class;
 
+// Which of an SM's parts the opcode keeps busy.
 ftl_work_class ftl_work_class_of(ftl_opcode opcode);
 
 typedef struct ftl_static_work {
@@ -52,6 +53,7 @@ void ftl_static_work_of_segments(const ftl_warp_program *program, const int32_t 
 typedef struct ftl_compulsory_bytes {
   int64_t read, written;
 } ftl_compulsory_bytes;
+// By what the tensors that it touches need: those that it stores to are written, the others read.
 ftl_compulsory_bytes ftl_compulsory_bytes_of(const ftl_tile_program *program);
 
 #endif

@@ -11,10 +11,10 @@
 // Of the kernel's types; of fp16 where the chip's table has not these, or the kernel has no types.
 static int64_t peak_fma_per_cycle(const ftl_arch *arch, const ftl_spec *spec) {
   char dtype[32], accumulator[32] = "fp32";
-  if ((spec->workload->accepts >> FTL_PARAM_dtype & 1) == 0) return arch->tensor_peak_fma_per_cycle;
+  if (!ftl_spec_takes(spec, FTL_PARAM_dtype)) return arch->tensor_peak_fma_per_cycle;
   const char *type = ftl_spec_text(spec, FTL_PARAM_dtype, dtype);  // "fp8_e4m3"
   const char *sum = accumulator;
-  if (spec->workload->accepts >> FTL_PARAM_acc_dtype & 1) sum = ftl_spec_text(spec, FTL_PARAM_acc_dtype, accumulator);
+  if (ftl_spec_takes(spec, FTL_PARAM_acc_dtype)) sum = ftl_spec_text(spec, FTL_PARAM_acc_dtype, accumulator);
   for (int i = 0; i < ftl_arch_num_tensor_rates(); i++) {
     ftl_tensor_rate rate = ftl_arch_tensor_rate(arch, i);
     bool is_same = strncmp(rate.operands, type, strlen(rate.operands)) == 0 && strcmp(rate.accumulator, sum) == 0;

@@ -103,11 +103,11 @@ int ftl_neighbours_make(const ftl_spec *spec, const ftl_spec *resolved, ftl_neig
   ftl_spec settled = *spec;
   ftl_spec_take_tiles(&settled, resolved);
   list l = {.spec = &settled, .neighbours = out};
-  bool takes_mma = (spec->workload->accepts >> FTL_PARAM_mma & 1) != 0;
+  bool takes_mma = ftl_spec_takes(spec, FTL_PARAM_mma);
   bool is_wgmma = takes_mma && resolved->value[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA;
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
     ftl_param param = steps[i].param;
-    if ((spec->workload->accepts >> param & 1) == 0) continue;
+    if (!ftl_spec_takes(spec, param)) continue;
     if (param == FTL_PARAM_head_order && !reads_keys_again(spec)) continue;
     step_kind kind = param == FTL_PARAM_num_warps && is_wgmma ? WARPGROUP_MORE_AND_LESS : steps[i].kind;
     add_steps(&l, param, kind, resolved);

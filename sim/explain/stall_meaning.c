@@ -2,10 +2,8 @@
 // docs/model_sm.md says what the machine counts under each.
 #include "explain/launch_view.h"
 
-static bool takes(const ftl_spec *spec, ftl_param param) { return (spec->workload->accepts >> param & 1) != 0; }
-
 static const char *long_scoreboard(const ftl_spec *spec) {
-  if (!takes(spec, FTL_PARAM_copy)) return "an instruction waits for a load from global or local memory";
+  if (!ftl_spec_takes(spec, FTL_PARAM_copy)) return "an instruction waits for a load from global or local memory";
   switch (spec->value[FTL_PARAM_copy]) {
     case FTL_SPEC_COPY_TMA:
       return "mbarrier waits for tiles that TMA has not brought yet, and loads from global memory";
@@ -17,13 +15,13 @@ static const char *long_scoreboard(const ftl_spec *spec) {
 }
 
 static const char *barrier(const ftl_spec *spec) {
-  if (takes(spec, FTL_PARAM_mma) && spec->value[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA)
+  if (ftl_spec_takes(spec, FTL_PARAM_mma) && spec->value[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA)
     return "warps wait for the results of their wgmmas (WARPGROUP.DEPBAR), and at bar.sync for other warps";
   return "warps wait at bar.sync for the slowest warp of the CTA";
 }
 
 static const char *math_pipe(const ftl_spec *spec) {
-  if (takes(spec, FTL_PARAM_mma) && spec->value[FTL_PARAM_mma] == FTL_SPEC_MMA_MMA)
+  if (ftl_spec_takes(spec, FTL_PARAM_mma) && spec->value[FTL_PARAM_mma] == FTL_SPEC_MMA_MMA)
     return "an instruction is ready and another warp keeps its pipe busy, mostly the tensor pipe with mma.sync";
   return "an instruction is ready and another warp keeps its pipe busy";
 }
@@ -49,7 +47,7 @@ const char *ftl_stall_meaning(ftl_metric stall, const ftl_spec *spec) {
     case FTL_METRIC_stall_barrier:
       return barrier(spec);
     case FTL_METRIC_stall_membar:
-      return "warps wait for a memory fence";
+      return "not modelled: warps wait for a memory fence";
     case FTL_METRIC_stall_branch_resolving:
       return "the warp jumped, and its next instruction is on the way";
     case FTL_METRIC_stall_gmma:
@@ -65,7 +63,7 @@ const char *ftl_stall_meaning(ftl_metric stall, const ftl_spec *spec) {
     case FTL_METRIC_stall_misc:
       return "a load waits since its warp has as many on their way as one may have";
     case FTL_METRIC_stall_sleeping:
-      return "the warp sleeps";
+      return "not modelled: the warp sleeps";
     default:
       return "";
   }

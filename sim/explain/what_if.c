@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "workloads/open_tiles.h"
 
@@ -173,7 +172,7 @@ static double factor_to_ask(const what_if *w, const ftl_arch *arch) {
 }
 
 static bool has_resource(const what_if *w, const ftl_point *base, const ftl_prediction *answer) {
-  bool has_mma = (base->spec.workload->accepts >> FTL_PARAM_mma & 1) != 0;
+  bool has_mma = ftl_spec_takes(&base->spec, FTL_PARAM_mma);
   bool is_wgmma = has_mma && answer->spec.value[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA;
   if (w->when != ALWAYS) return is_wgmma == (w->when == WITH_WGMMA);
   return w->keys[0].key == NULL || ftl_arch_int(base->arch, ftl_arch_key_find(w->keys[0].key)) > 0;

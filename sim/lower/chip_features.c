@@ -1,7 +1,6 @@
 #include "lower/chip_features.h"
 
 #include "arch/topology.h"
-#include "lower/fragment.h"
 #include "lower/shared_layout.h"
 
 static ftl_status lacks(const ftl_arch *arch, const char *what, const char *since, ftl_error *error) {
@@ -42,10 +41,10 @@ static ftl_status check_l2_priorities(const ftl_tile_program *tile, const ftl_ar
     if (priority == FTL_L2_EVICT_NORMAL) continue;
     bool has_set_aside = priority != FTL_L2_EVICT_LAST || arch->l2_persisting_max_bytes > 0;
     if (arch->chip_compute_capability < SINCE_COMPUTE_CAPABILITY || !has_set_aside)
-      return ftl_error_set(error, FTL_INFEASIBLE,
-                           "%s: an L2 priority of tensor %s needs compute capability 8.0 and, "
-                           "to stay, an L2 set-aside, which %s lacks",
-                           tile->name, tile->tensors[t].name, arch->name);
+      return ftl_error_set_about(error, FTL_INFEASIBLE, tile->name,
+                                 ": an L2 priority of tensor %s needs compute capability 8.0 and, "
+                                 "to stay, an L2 set-aside, which %s lacks",
+                                 tile->tensors[t].name, arch->name);
   }
   return FTL_OK;
 }
@@ -82,14 +81,15 @@ static ftl_status check_cluster(const ftl_tile_program *tile, const ftl_arch *ar
 static ftl_status check_threads(const ftl_tile_program *tile, const ftl_arch *arch, ftl_error *error) {
   int32_t num_threads = ftl_tile_num_warps(tile) * FTL_WARP_LANES;
   if (num_threads <= arch->sm_max_threads_per_cta) return FTL_OK;
-  return ftl_error_set(error, FTL_INFEASIBLE, "%s needs %d threads a CTA, %s allows %lld", tile->name, num_threads,
-                       arch->name, (long long)arch->sm_max_threads_per_cta);
+  return ftl_error_set_about(error, FTL_INFEASIBLE, tile->name, " needs %d threads a CTA, %s allows %lld", num_threads,
+                             arch->name, (long long)arch->sm_max_threads_per_cta);
 }
 
 // Empty mbarriers, and so producers beside consumers, exist with TMA only.
 static ftl_status check_roles(const ftl_tile_program *tile, ftl_copy copy, ftl_error *error) {
   if (tile->num_roles == 1 || copy == FTL_COPY_TMA) return FTL_OK;
-  return ftl_error_set(error, FTL_INFEASIBLE, "%s has producer and consumer warps, which needs copy=tma", tile->name);
+  return ftl_error_set_about(error, FTL_INFEASIBLE, tile->name,
+                             " has producer and consumer warps, which needs copy=tma");
 }
 
 // Copies and fragments move 16 bytes at a time.
@@ -98,8 +98,9 @@ static ftl_status check_ring_rows(const ftl_tile_program *tile, ftl_error *error
     const ftl_ring *ring = &tile->rings[r];
     int32_t row_bytes = ring->columns * ftl_dtype_bytes(ring->dtype);
     if (row_bytes % FTL_CHUNK_BYTES != 0)
-      return ftl_error_set(error, FTL_INFEASIBLE, "%s: ring %s has rows of %d bytes; allowed are multiples of %d",
-                           tile->name, ring->name, row_bytes, FTL_CHUNK_BYTES);
+      return ftl_error_set_about(error, FTL_INFEASIBLE, tile->name,
+                                 ": ring %s has rows of %d bytes; allowed are multiples of %d", ring->name, row_bytes,
+                                 FTL_CHUNK_BYTES);
   }
   return FTL_OK;
 }

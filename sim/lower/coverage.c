@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "tile/exec.h"
 
 enum { NONE = -1, UNIT_BYTES = 2, WORD_UNITS = 64 };  // the smallest elements of a row of odd length: halves
@@ -47,7 +48,7 @@ static ftl_status add_tile(ftl_coverage *c, const ftl_exec_event *event, int32_t
       .tensor = tensor, .ring = ring, .place = place, .next = *head, .is_store = ftl_tile_op_stores(event->op->kind)};
   t.fill = ring == NONE ? 0 : c->num_fills[ring] - 1;
   t.columns_bytes = event->op->ref.columns * ftl_dtype_bytes(c->tile->tensors[tensor].dtype);
-  t.words_per_row = (t.columns_bytes / UNIT_BYTES + WORD_UNITS - 1) / WORD_UNITS;
+  t.words_per_row = ftl_divide_up32(t.columns_bytes / UNIT_BYTES, WORD_UNITS);
   t.bytes_left = (int64_t)place.row_bytes * place.num_rows;
   t.touched = calloc((size_t)t.words_per_row * (size_t)place.num_rows, sizeof *t.touched);
   if (!t.touched) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");

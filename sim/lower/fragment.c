@@ -1,5 +1,7 @@
 #include "lower/fragment.h"
 
+#include "base/integer.h"
+
 int32_t ftl_operand_columns(ftl_dtype dtype) { return FTL_OPERAND_BYTES / ftl_dtype_bytes(dtype); }
 
 ftl_fragment_shape ftl_fragment_shape_of(const ftl_arch *arch, bool wgmma) {
@@ -35,7 +37,7 @@ ftl_fragment_map ftl_fragment_map_of(const ftl_fragment_shape *shape, const ftl_
   }
   if (value->kind == FTL_VALUE_COLUMNS) {
     int32_t columns = shape->accumulator_columns;
-    return (ftl_fragment_map){1, (value->columns + columns - 1) / columns, columns / shape->row_lanes};
+    return (ftl_fragment_map){1, ftl_divide_up32(value->columns, columns), columns / shape->row_lanes};
   }
   int32_t across = value->warps_per_row > 1 ? value->warps_per_row : 1;
   int32_t num_slabs = value->rows * across / (FTL_SLAB_ROWS * num_warps);
@@ -44,5 +46,5 @@ ftl_fragment_map ftl_fragment_map_of(const ftl_fragment_shape *shape, const ftl_
   int32_t columns = accumulates ? shape->accumulator_columns : ftl_operand_columns(value->dtype);
   int32_t registers = accumulates ? shape->accumulator_registers : shape->operand_registers;
   if (accumulates && !wide) registers /= 2;  // pairs of 16-bit sums
-  return (ftl_fragment_map){num_slabs, (ftl_value_warp_columns(value) + columns - 1) / columns, registers};
+  return (ftl_fragment_map){num_slabs, ftl_divide_up32(ftl_value_warp_columns(value), columns), registers};
 }

@@ -1,7 +1,6 @@
 // How a warp's registers hold the tiles of its mma instruction.
-// Models: accumulator and operand fragments of mma.sync m8n8k4 (Volta, four quad pairs as a 2 x 2 arrangement),
-// m16n8k8,
-//   m16n8k16 and of wgmma (whose warps hold m16n8 tiles each).
+// Models: accumulator and operand fragments of mma.sync m8n8k4 (Volta, four quad pairs as a 2 x 2
+//   arrangement), m16n8k8, m16n8k16 and of wgmma (whose warps hold m16n8 tiles each).
 // Sources: PTX ISA, "Matrix fragments for mma.m8n8k4 / m16n8k8 / m16n8k16 / wgmma.m64nNk16".
 #ifndef FTL_LOWER_FRAGMENT_H
 #define FTL_LOWER_FRAGMENT_H
@@ -9,13 +8,14 @@
 #include <stdbool.h>
 
 #include "arch/arch.h"
+#include "base/warp.h"
 #include "lower/product.h"
 #include "tile/tile.h"
 
 // Rows of a value are dealt to warps in slabs of 16: warp w of W holds slabs w, w + W, ... With S warps side by side:
 // slabs w / S, w / S + W / S, ..., and of the columns the (w % S)-th share.
 // Operands come in blocks of 16 rows and FTL_OPERAND_BYTES: FTL_OPERAND_COLUMNS columns of 16-bit types.
-enum { FTL_SLAB_ROWS = 16, FTL_OPERAND_COLUMNS = 16, FTL_WARP_LANES = 32 };
+enum { FTL_SLAB_ROWS = 16, FTL_OPERAND_COLUMNS = 16 };
 int32_t ftl_operand_columns(ftl_dtype dtype);
 
 typedef struct ftl_fragment_shape {

@@ -1,11 +1,14 @@
 #include "lower/occupancy_steps.h"
 
-enum { WARP_LANES = 32, FREE_SINCE_COMPUTE_CAPABILITY = 80 };
+#include "base/integer.h"
+#include "base/warp.h"
+
+enum { FREE_SINCE_COMPUTE_CAPABILITY = 80 };
 
 int32_t ftl_registers_for_ctas(const ftl_arch *arch, int32_t num_warps, int64_t ctas) {
-  int64_t sides = arch->sm_num_subcores, warps_per_side = (num_warps * ctas + sides - 1) / sides;
+  int64_t sides = arch->sm_num_subcores, warps_per_side = ftl_divide_up(num_warps * ctas, sides);
   int64_t a_warp = arch->sm_num_registers / sides / warps_per_side / arch->sm_register_unit * arch->sm_register_unit;
-  return (int32_t)(a_warp / WARP_LANES);
+  return (int32_t)(a_warp / FTL_WARP_LANES);
 }
 
 // As warps and CTAs allow, whatever their registers.

@@ -102,7 +102,7 @@ ftl_op_timing ftl_op_timing_of(const ftl_op_timings *timings, const ftl_warp_ins
   ftl_op_timing timing = timings->of[inst->opcode];
   if (inst->opcode == FTL_OP_WGMMA && timings->wgmma_fma_per_cycle > 0) {
     int64_t macs = (int64_t)WGMMA_M * timings->wgmma_k * inst->arg;
-    int32_t math_cycles = (int32_t)((macs + timings->wgmma_fma_per_cycle - 1) / timings->wgmma_fma_per_cycle);
+    int32_t math_cycles = (int32_t)ftl_divide_up(macs, timings->wgmma_fma_per_cycle);
     timing = entry(FTL_PIPE_TENSOR, math_cycles, math_cycles + timings->wgmma_tail_cycles);
   }
   return timing;

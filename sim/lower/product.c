@@ -117,10 +117,10 @@ ftl_status ftl_product_of_tile(ftl_product *out, const ftl_tile_program *tile, c
     bool same = operands_of(tile, op) == operands_of(tile, first) &&
                 tile->values[op->dst].dtype == tile->values[first->dst].dtype;
     if (!same)
-      return ftl_error_set(error, FTL_INFEASIBLE,
-                           "%s multiplies %s into %s and %s into %s: one type a kernel is lowered", tile->name,
-                           ftl_dtype_name(operands_of(tile, first)), ftl_dtype_name(tile->values[first->dst].dtype),
-                           ftl_dtype_name(operands_of(tile, op)), ftl_dtype_name(tile->values[op->dst].dtype));
+      return ftl_error_set_about(
+          error, FTL_INFEASIBLE, tile->name, " multiplies %s into %s and %s into %s: one type a kernel is lowered",
+          ftl_dtype_name(operands_of(tile, first)), ftl_dtype_name(tile->values[first->dst].dtype),
+          ftl_dtype_name(operands_of(tile, op)), ftl_dtype_name(tile->values[op->dst].dtype));
   }
   ftl_dtype operands = first ? operands_of(tile, first) : FTL_FP16;
   ftl_dtype sums = first ? tile->values[first->dst].dtype : FTL_FP32;

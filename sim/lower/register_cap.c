@@ -1,5 +1,6 @@
 #include "lower/register_cap.h"
 
+#include "base/integer.h"
 #include "lower/occupancy_steps.h"
 #include "lower/select/select.h"
 
@@ -9,7 +10,7 @@ enum {
 };
 
 int32_t ftl_register_cap(const ftl_arch *arch, ftl_lower_options options, int32_t num_warps) {
-  int64_t warps = (num_warps + arch->sm_num_subcores - 1) / arch->sm_num_subcores * arch->sm_num_subcores;
+  int64_t warps = ftl_round_up(num_warps, arch->sm_num_subcores);
   int64_t cap = arch->sm_num_registers / warps / arch->sm_register_unit * arch->sm_register_unit / FTL_WARP_LANES;
   if (cap > arch->sm_max_registers_per_thread) cap = arch->sm_max_registers_per_thread;
   int32_t asked_for = options.max_registers < LEAST_CAP ? LEAST_CAP : options.max_registers;

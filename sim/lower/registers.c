@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/integer.h"
+
 typedef struct sets {
   uint64_t *reads_first;  // [stretch][word]: read before being overwritten in the stretch
   uint64_t *overwrites;
@@ -40,7 +42,7 @@ static bool propagate(const ftl_flow *flow, const sets *local, ftl_liveness *liv
 }
 
 bool ftl_liveness_find(const ftl_draft *draft, const ftl_flow *flow, ftl_arena *arena, ftl_liveness *out) {
-  int32_t words = (draft->num_values + 63) / 64;
+  int32_t words = ftl_divide_up32(draft->num_values, 64);
   size_t size = (size_t)words * (size_t)flow->num_stretches;
   out->num_words = words;
   out->live_in = FTL_ARENA_NEW(arena, uint64_t, size);

@@ -1,7 +1,6 @@
 #include "lower/replay.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "lower/replay_fills.h"
 

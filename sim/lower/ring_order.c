@@ -242,8 +242,8 @@ ftl_status ftl_ring_order_find(const ftl_tile_program *tile, const ftl_role *rol
     return ftl_error_set(error, FTL_RUN_FAILED, "%s: the copies of role %s follow no fixed order", tile->name,
                          role->name);
   if (s.too_many)
-    return ftl_error_set(error, FTL_INFEASIBLE, "%s: role %s has more than %d tiles in flight", tile->name, role->name,
-                         MAX_COMMITS);
+    return ftl_error_set_about(error, FTL_INFEASIBLE, tile->name, ": role %s has more than %d tiles in flight",
+                               role->name, MAX_COMMITS);
   if (copy == FTL_COPY_LDG && s.conflict)
     return ftl_error_set(error, FTL_RUN_FAILED, "%s: a tile is in registers on some paths of role %s only", tile->name,
                          role->name);

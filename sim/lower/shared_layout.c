@@ -1,6 +1,6 @@
 #include "lower/shared_layout.h"
 
-enum { MAX_BLOCK_BYTES = 128, NUM_BANKS = 32, BANK_BYTES = 4, NUM_LANES = 32 };
+enum { MAX_BLOCK_BYTES = 128, NUM_BANKS = 32, BANK_BYTES = 4 };
 
 ftl_shared_layout ftl_shared_layout_of(int32_t rows, int32_t columns, int32_t element_bytes, ftl_shared_order order) {
   int32_t block = MAX_BLOCK_BYTES / element_bytes;
@@ -22,8 +22,8 @@ int32_t ftl_shared_layout_offset(const ftl_shared_layout *layout, int32_t row, i
 }
 
 // Most distinct words that one bank has to give to lanes first .. first + count - 1; 0 if all are idle.
-static int32_t phase_cycles(const int32_t offset[32], int32_t lane_bytes, int32_t first, int32_t count) {
-  int32_t words[NUM_BANKS][NUM_LANES], num_words[NUM_BANKS] = {0}, most = 0;
+static int32_t phase_cycles(const int32_t offset[FTL_WARP_LANES], int32_t lane_bytes, int32_t first, int32_t count) {
+  int32_t words[NUM_BANKS][FTL_WARP_LANES], num_words[NUM_BANKS] = {0}, most = 0;
   for (int32_t lane = first; lane < first + count; lane++) {
     if (offset[lane] == FTL_LANE_IDLE) continue;
     for (int32_t i = 0; i < lane_bytes / BANK_BYTES; i++) {
@@ -37,10 +37,10 @@ static int32_t phase_cycles(const int32_t offset[32], int32_t lane_bytes, int32_
   return most;
 }
 
-ftl_wavefronts ftl_shared_wavefronts(const int32_t offset[32], int32_t lane_bytes) {
+ftl_wavefronts ftl_shared_wavefronts(const int32_t offset[FTL_WARP_LANES], int32_t lane_bytes) {
   ftl_wavefronts result = {0, 0};
-  int32_t lanes = NUM_LANES * BANK_BYTES / lane_bytes;
-  for (int32_t first = 0; first < NUM_LANES; first += lanes) {
+  int32_t lanes = FTL_WARP_LANES * BANK_BYTES / lane_bytes;
+  for (int32_t first = 0; first < FTL_WARP_LANES; first += lanes) {
     int32_t cycles = phase_cycles(offset, lane_bytes, first, lanes);
     result.cycles += cycles;
     if (cycles > 1) result.conflicts += cycles - 1;

@@ -12,6 +12,8 @@
 
 #include <stdint.h>
 
+#include "base/warp.h"
+
 enum { FTL_CHUNK_BYTES = 16, FTL_LANE_IDLE = -1 };
 
 typedef enum ftl_shared_order {
@@ -38,6 +40,6 @@ typedef struct ftl_wavefronts {
 } ftl_wavefronts;
 // One access of `lane_bytes` (4, 8 or 16) bytes by each of 32 lanes at offset[lane], or FTL_LANE_IDLE. Lanes of a phase
 // that read the same word share it. ldmatrix is an access of 16 bytes.
-ftl_wavefronts ftl_shared_wavefronts(const int32_t offset[32], int32_t lane_bytes);
+ftl_wavefronts ftl_shared_wavefronts(const int32_t offset[FTL_WARP_LANES], int32_t lane_bytes);
 
 #endif

@@ -1,10 +1,9 @@
 #include "lower/shared_places.h"
 
+#include "base/integer.h"
 #include "lower/select/select.h"
 
 enum { MBARRIER_BYTES = 8, ASYNC_ALIGNMENT_BYTES = 1024, ALIGNMENT_BYTES = 128 };
-
-static int32_t round_up(int32_t x, int32_t unit) { return (x + unit - 1) / unit * unit; }
 
 // Quad pairs pass the softmax's result through shared memory to become an operand: a slab of each warp.
 static int32_t relayout_bytes(const ftl_tile_program *tile, const ftl_fragment_shape *shape) {
@@ -47,7 +46,7 @@ static void place_rings(ftl_warp_program *program, ftl_shared_layout *layouts, c
     ftl_shared_order order = in_blocks ? FTL_SHARED_SWIZZLED_BLOCKS : FTL_SHARED_SWIZZLED_ROWS;
     if (is_gathered(tile, r)) order = FTL_SHARED_SWIZZLED_PAIRS;
     layouts[r] = ftl_shared_layout_of(ring->rows, ring->columns, ftl_dtype_bytes(ring->dtype), order);
-    int32_t stage_bytes = round_up(layouts[r].stage_bytes, async ? ASYNC_ALIGNMENT_BYTES : ALIGNMENT_BYTES);
+    int32_t stage_bytes = ftl_round_up32(layouts[r].stage_bytes, async ? ASYNC_ALIGNMENT_BYTES : ALIGNMENT_BYTES);
     bool mbarrier = by_tma && (ftl_select_is_loaded(tile, r) || ftl_select_is_put_across(tile, r));
     int32_t box_bytes = by_tma ? layouts[r].block_columns * layouts[r].element_bytes : 0;
     program->rings[r] = (ftl_warp_ring){
@@ -75,7 +74,7 @@ ftl_status ftl_shared_places_take(ftl_warp_program *program, ftl_shared_layout *
   place_rings(program, layouts, options, shape);
   place_barriers(program);
   if (program->shared_bytes <= arch->shared_max_bytes_per_cta) return FTL_OK;
-  return ftl_error_set(error, FTL_INFEASIBLE, "%s needs %d bytes of shared memory a CTA, %s allows %lld",
-                       program->tile->name, program->shared_bytes, arch->name,
-                       (long long)arch->shared_max_bytes_per_cta);
+  return ftl_error_set_about(error, FTL_INFEASIBLE, program->tile->name,
+                             " needs %d bytes of shared memory a CTA, %s allows %lld", program->shared_bytes,
+                             arch->name, (long long)arch->shared_max_bytes_per_cta);
 }

@@ -87,11 +87,6 @@ ftl_tile_place ftl_tile_place_of(const ftl_tile_program *tile, const ftl_tile_re
 
 enum { LOG2_LINE = 7, LOG2_SECTOR = 5, LOG2_WORD = 2 };
 
-// Bits [from, to) of a line's sectors or words.
-static uint32_t mask(uint64_t from, uint64_t to) {
-  return from < to ? (uint32_t)((UINT64_C(1) << to) - (UINT64_C(1) << from)) : 0;
-}
-
 typedef struct line_list {
   ftl_line *lines;
   int32_t count, capacity;
@@ -120,9 +115,10 @@ static void add_run(line_list *list, uint64_t begin, uint64_t end) {
     }
     uint64_t lo = (begin > from ? begin : from) - from, hi = (end < to ? end : to) - from;
     uint64_t sector_bytes = 1u << LOG2_SECTOR, word_bytes = 1u << LOG2_WORD;
-    add_line(list, (ftl_line){line, (uint8_t)mask(lo >> LOG2_SECTOR, (hi + sector_bytes - 1) >> LOG2_SECTOR),
-                              (uint8_t)mask((lo + sector_bytes - 1) >> LOG2_SECTOR, hi >> LOG2_SECTOR),
-                              mask(lo >> LOG2_WORD, (hi + word_bytes - 1) >> LOG2_WORD)});
+    add_line(list,
+             (ftl_line){line, (uint8_t)ftl_mask_between(lo >> LOG2_SECTOR, (hi + sector_bytes - 1) >> LOG2_SECTOR),
+                        (uint8_t)ftl_mask_between((lo + sector_bytes - 1) >> LOG2_SECTOR, hi >> LOG2_SECTOR),
+                        ftl_mask_between(lo >> LOG2_WORD, (hi + word_bytes - 1) >> LOG2_WORD)});
   }
 }
 

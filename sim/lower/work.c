@@ -6,7 +6,7 @@
 #include "lower/walk.h"
 #include "tile/exec.h"
 
-enum { WARP_LANES = 32, WORD_BYTES = 4, WGMMA_ROWS_A_WARP = 16 };
+enum { WORD_BYTES = 4, WGMMA_ROWS_A_WARP = 16 };
 
 // ---- tile programs ----
 typedef struct tile_counter {
@@ -31,7 +31,7 @@ static int64_t mma_macs(const ftl_tile_program *tile, const ftl_tile_op *op, int
 }
 
 int64_t ftl_merge_row_exps(const ftl_role *role, int32_t columns) {
-  int64_t threads = (int64_t)role->num_warps * WARP_LANES, blocks = (columns + threads - 1) / threads;
+  int64_t threads = (int64_t)role->num_warps * FTL_WARP_LANES, blocks = ftl_divide_up(columns, threads);
   return threads * role->num_groups * (1 + blocks);
 }
 
@@ -162,7 +162,7 @@ static void count_inst(const ftl_warp_program *program, const ftl_warp_inst *ins
     }
     case FTL_OP_STS:
       if (inst->ring_a != FTL_NO_RING && ftl_tile_ring_is_put(program->tile, inst->ring_a))
-        work->put_bytes += (int64_t)inst->repeat * WARP_LANES * (inst->arg ? inst->arg : WORD_BYTES);
+        work->put_bytes += (int64_t)inst->repeat * FTL_WARP_LANES * (inst->arg ? inst->arg : WORD_BYTES);
       break;
     case FTL_OP_MMA:
       work->mma_macs += (int64_t)inst->repeat * program->product.mma_macs;
@@ -171,13 +171,13 @@ static void count_inst(const ftl_warp_program *program, const ftl_warp_inst *ins
       work->mma_macs += (int64_t)inst->repeat * WGMMA_ROWS_A_WARP * inst->arg * program->product.operand_columns;
       break;
     case FTL_OP_HSET2:
-      work->dropouts += (int64_t)inst->repeat * WARP_LANES * 2;
+      work->dropouts += (int64_t)inst->repeat * FTL_WARP_LANES * 2;
       break;
     case FTL_OP_SEL:
-      if (inst->arg == FTL_SEL_DROPS) work->sign_dropouts += (int64_t)inst->repeat * WARP_LANES;
+      if (inst->arg == FTL_SEL_DROPS) work->sign_dropouts += (int64_t)inst->repeat * FTL_WARP_LANES;
       break;
     case FTL_OP_MUFU:
-      if (inst->arg == FTL_ELEM_EXP2) work->exps += (int64_t)inst->repeat * WARP_LANES;
+      if (inst->arg == FTL_ELEM_EXP2) work->exps += (int64_t)inst->repeat * FTL_WARP_LANES;
       break;
     default:
       break;

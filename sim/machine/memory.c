@@ -247,12 +247,10 @@ ftl_memory_counters ftl_memory_counters_get(const ftl_memory *memory) {
   counters.dram_write_bytes = dram.write_bytes + memory->settled_bytes;
   counters.dram_row_hits = dram.row_hits;
   counters.dram_row_misses = dram.row_misses;
-  counters.dram_busy_cycles = dram.busy_cycles;
   counters.dirty_sectors = ftl_l2_tags_dirty_sectors(memory->tags);
   return counters;
 }
 
-void ftl_memory_flush(ftl_memory *memory) { ftl_l2_tags_flush(memory->tags); }
 void ftl_memory_foul(ftl_memory *memory, int64_t bytes) { ftl_l2_tags_foul(memory->tags, bytes); }
 
 void ftl_memory_set_hit_ratio(ftl_memory *memory, int64_t milli) { ftl_l2_tags_set_hit_ratio(memory->tags, milli); }

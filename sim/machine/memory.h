@@ -28,15 +28,18 @@ typedef struct ftl_memory_counters {
   int64_t l2_fabric_hit_sectors;              // of these: present at home
   int64_t coalesced_sectors;                  // served by another SM's request
   int64_t dirty_sectors;                      // left in L2 now
-  int64_t dram_row_hits, dram_row_misses, dram_busy_cycles;
+  int64_t dram_row_hits, dram_row_misses;     // column accesses to an open row, and rows opened
   int64_t local_sectors;
 } ftl_memory_counters;
 
+// Clean, empty and idle, at SM cycle 0. FTL_NO_MEMORY.
 FTL_MUST_USE ftl_status ftl_memory_create(ftl_memory **out, const ftl_arch *arch, int64_t sm_khz, ftl_error *error);
 void ftl_memory_destroy(ftl_memory *memory);
 // The longest window (SM cycles; at least 1) in which no SM can hear of what happens within it.
 int64_t ftl_memory_max_window_cycles(const ftl_memory *memory);
+// In order, as above: of SM cycles [from, until) of the advance that follows.
 void ftl_memory_submit(ftl_memory *memory, const ftl_mem_request *requests, int64_t count);
+// `until`: SM cycles, further than the last by no more than the longest window.
 void ftl_memory_advance(ftl_memory *memory, int64_t until);
 // Replies to all SMs found by the last advance, in the order in which they were found: those of one SM nearly in order
 // of time.
@@ -47,14 +50,14 @@ const ftl_mem_message *ftl_memory_messages(const ftl_memory *memory, int64_t *co
 bool ftl_memory_is_idle(const ftl_memory *memory);
 // The end of a launch: L2 writes back what is dirty beyond its share.
 void ftl_memory_settle(ftl_memory *memory);
+// Since it was created or restarted.
 ftl_memory_counters ftl_memory_counters_get(const ftl_memory *memory);
 
-// Cache states before a launch. `flush`: clean and empty (Nsight Compute's --cache-control all). `foul`: as a fill of
-// `bytes` before it left it (dirty lines of another tensor, stream conditions).
-void ftl_memory_flush(ftl_memory *memory);
-// Of the lines that the launch accesses as to be evicted last: l2/tags.h.
-void ftl_memory_set_hit_ratio(ftl_memory *memory, int64_t milli);
+// L2 as a write of `bytes` to other tensors before the launch leaves it (l2/tags.h): in a stream another kernel's, and
+// behind Nsight Compute's --cache-control all the profiler's own. A new memory's L2 is clean and empty.
 void ftl_memory_foul(ftl_memory *memory, int64_t bytes);
+// Of the lines that the launch accesses as to be evicted last, thousandths that are: l2/tags.h.
+void ftl_memory_set_hit_ratio(ftl_memory *memory, int64_t milli);
 // A new launch on the same cache contents: time starts at 0 again, counters too; nothing may be in flight.
 void ftl_memory_restart(ftl_memory *memory);
 

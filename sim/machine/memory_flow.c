@@ -5,9 +5,7 @@
 
 #include "base/check.h"
 
-// The number of bits of a mask of four, from a table in a constant.
-static int64_t num_sectors(uint8_t mask) { return (int64_t)(0x4332322132212110u >> (4 * mask) & 7); }
-static int64_t bytes_of(uint8_t mask) { return num_sectors(mask) * FTL_SECTOR_BYTES; }
+static int64_t bytes_of(uint8_t mask) { return (int64_t)ftl_num_sectors(mask) * FTL_SECTOR_BYTES; }
 
 static ftl_memory_phase phase_of(ftl_memory_stage stage) {
   switch (stage) {
@@ -60,7 +58,7 @@ static inline void start(ftl_memory *memory, const ftl_mem_request *request) {
   if (bytes < port->bytes_per_cycle) bytes = port->bytes_per_cycle;
   int64_t cycle = ftl_memory_convert(memory->sm_to_l2, request->time);
   int64_t arrival = ftl_noc_port_take(port, cycle, bytes).last + memory->request_cycles;
-  if (request->is_local) memory->counters.local_sectors += num_sectors(request->sectors);
+  if (request->is_local) memory->counters.local_sectors += ftl_num_sectors(request->sectors);
   bool crosses = is_write(node) && node->at.home_side != node->side;
   schedule(memory, index, crosses ? FTL_STAGE_CROSS : FTL_STAGE_SLICE, arrival);
 }
@@ -138,8 +136,8 @@ static void fetch_from_far(ftl_memory *memory, uint32_t index, uint8_t sectors, 
   ftl_memory_node *node = &memory->nodes[fetch];
   const ftl_l2_mshr *at_home = find_flight(memory, node, node->at.home_side);
   node->dram_sectors = claim_dram_fetch(memory, node, at_home, outcome->dram_read_sectors);
-  memory->counters.l2_fabric_sectors += num_sectors(sectors);
-  memory->counters.l2_fabric_hit_sectors += num_sectors(sectors & outcome->far_sectors);
+  memory->counters.l2_fabric_sectors += ftl_num_sectors(sectors);
+  memory->counters.l2_fabric_hit_sectors += ftl_num_sectors(sectors & outcome->far_sectors);
   schedule(memory, fetch, FTL_STAGE_HOME, memory->events.now + memory->far_cycles);
 }
 
@@ -178,7 +176,7 @@ static bool joins(const ftl_memory *memory, const ftl_memory_node *node) {
 // What joined another access gets its data with that, which came to the slice before it.
 static void read_joined(ftl_memory *memory, uint32_t index) {
   const ftl_memory_node *node = &memory->nodes[index];
-  memory->counters.coalesced_sectors += num_sectors(node->sectors);
+  memory->counters.coalesced_sectors += ftl_num_sectors(node->sectors);
   if (try_wait_for(memory, find_flight(memory, node, node->side), index)) return;
   int64_t now = memory->events.now, data = ftl_l2_coalescer_data_cycle(coalescer_of(memory, node), node->line);
   reply_from_slice(memory, index, data > now ? data : now);
@@ -186,7 +184,7 @@ static void read_joined(ftl_memory *memory, uint32_t index) {
 
 static void count_from_sm(ftl_memory *memory, const ftl_memory_node *node, uint8_t hit_sectors) {
   ftl_memory_counters *counters = &memory->counters;
-  int64_t sectors = num_sectors(node->sectors), hits = num_sectors(hit_sectors);
+  int64_t sectors = ftl_num_sectors(node->sectors), hits = ftl_num_sectors(hit_sectors);
   counters->l2_sectors_from_sms += sectors;
   *(is_write(node) ? &counters->l2_write_sectors : &counters->l2_read_sectors) += sectors;
   counters->l2_hit_sectors += hits;
@@ -263,8 +261,8 @@ static void cross(ftl_memory *memory, uint32_t index) {
   bool is_fetch = node->kind == FTL_NODE_FAR_FETCH;
   uint32_t to = is_fetch ? node->side : node->at.home_side;
   int64_t last = ftl_noc_port_take(&memory->far_links[to], memory->events.now, bytes_of(node->sectors)).last;
-  if (!is_fetch) memory->counters.l2_fabric_sectors += num_sectors(node->sectors);
-  if (!is_fetch) memory->counters.l2_fabric_hit_sectors += num_sectors(node->sectors);
+  if (!is_fetch) memory->counters.l2_fabric_sectors += ftl_num_sectors(node->sectors);
+  if (!is_fetch) memory->counters.l2_fabric_hit_sectors += ftl_num_sectors(node->sectors);
   schedule(memory, index, is_fetch ? FTL_STAGE_FILL : FTL_STAGE_SLICE, last + memory->far_cycles);
 }
 

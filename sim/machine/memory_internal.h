@@ -97,6 +97,7 @@ struct ftl_memory {
   ftl_memory_counters counters;
 };
 
+// Puts the cycle's conversion into its place in the memo.
 void ftl_memory_convert_anew(ftl_clock_memo *memo, int64_t cycle);
 // The first edge of the other clock at or after this cycle's edge.
 static inline int64_t ftl_memory_convert(ftl_clock_memo *memo, int64_t cycle) {
@@ -105,6 +106,7 @@ static inline int64_t ftl_memory_convert(ftl_clock_memo *memo, int64_t cycle) {
   return memo->results[i];
 }
 
+// Room for more of them: there is always one to take. Memory out is a broken invariant.
 void ftl_memory_add_nodes(ftl_memory *memory);
 static inline uint32_t ftl_memory_take_node(ftl_memory *memory) {
   if (memory->free_node == FTL_MEMORY_NONE) ftl_memory_add_nodes(memory);
@@ -118,6 +120,7 @@ static inline void ftl_memory_free_node(ftl_memory *memory, uint32_t node) {
 }
 
 void ftl_memory_add_message(ftl_memory *memory, ftl_mem_message message);
+// Room for more of them.
 void ftl_memory_add_replies(ftl_memory *memory);
 static inline void ftl_memory_add_reply(ftl_memory *memory, ftl_mem_reply reply) {
   if (memory->num_replies == memory->max_replies) ftl_memory_add_replies(memory);

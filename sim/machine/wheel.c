@@ -1,5 +1,6 @@
 #include "machine/wheel.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

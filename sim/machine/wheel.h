@@ -3,7 +3,6 @@
 #ifndef FTL_MACHINE_WHEEL_H
 #define FTL_MACHINE_WHEEL_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/check.h"
@@ -35,12 +34,14 @@ typedef struct ftl_wheel {
   uint32_t capacity;
 } ftl_wheel;
 
+// FTL_NO_MEMORY.
 FTL_MUST_USE ftl_status ftl_wheel_init(ftl_wheel *wheel, ftl_error *error);
 void ftl_wheel_fini(ftl_wheel *wheel);
 void ftl_wheel_restart(ftl_wheel *wheel);  // empty, now = 0
 
 // The list's last chunk is full, or it has none.
 void ftl_wheel_append_to_new_chunk(ftl_wheel *wheel, ftl_wheel_list *list, ftl_wheel_event event);
+// Behind the list's last event.
 static inline void ftl_wheel_append(ftl_wheel *wheel, ftl_wheel_list *list, ftl_wheel_event event) {
   if (list->end % FTL_WHEEL_CHUNK == 0)
     ftl_wheel_append_to_new_chunk(wheel, list, event);

@@ -1,7 +1,5 @@
 #include "report/case_table.h"
 
-#include <limits.h>
-#include <math.h>
 #include <string.h>
 
 #include "report/table.h"
@@ -110,7 +108,7 @@ static void add_written(ftl_table *table, const ftl_case *c, void (*write)(const
 static void add_param(ftl_table *table, const ftl_case *c, ftl_param param) {
   char buffer[32];
   const ftl_spec *spec = &c->measured_case.spec;
-  bool takes = (spec->workload->accepts >> param & 1) != 0;
+  bool takes = ftl_spec_takes(spec, param);
   ftl_table_add(table, "%s", takes ? ftl_spec_text(spec, param, buffer) : "-");
 }
 

@@ -39,7 +39,7 @@ enum { NUM_ALIASES = sizeof aliases / sizeof *aliases, NUM_TEXTS = sizeof texts 
 
 double ftl_prediction_time_ns(const ftl_prediction *prediction) {
   char buffer[32];
-  bool takes_conditions = (prediction->spec.workload->accepts >> FTL_PARAM_conditions & 1) != 0;
+  bool takes_conditions = ftl_spec_takes(&prediction->spec, FTL_PARAM_conditions);
   bool is_stream =
       takes_conditions && strcmp(ftl_spec_text(&prediction->spec, FTL_PARAM_conditions, buffer), "stream") == 0;
   return prediction->metrics.value[is_stream ? FTL_METRIC_stream_time_ns : FTL_METRIC_time_ns];
@@ -164,7 +164,7 @@ bool ftl_column_number(ftl_column column, const ftl_row *row, double *out) {
     bool is_real = ftl_param_get((ftl_param)column.idx)->is_real;
     *out =
         is_real ? ftl_spec_real(&prediction->spec, (ftl_param)column.idx) : (double)prediction->spec.value[column.idx];
-    return (prediction->spec.workload->accepts >> column.idx & 1) != 0;
+    return ftl_spec_takes(&prediction->spec, (ftl_param)column.idx);
   }
   if (!prediction->feasible) return false;
   if (column.kind == FTL_COLUMN_METRIC) {
@@ -192,7 +192,7 @@ static const char *text_value(ftl_column column, const ftl_row *row, char *buffe
     default:
       break;
   }
-  bool takes = (prediction->spec.workload->accepts >> column.idx & 1) != 0;
+  bool takes = ftl_spec_takes(&prediction->spec, (ftl_param)column.idx);
   return takes ? ftl_spec_text(&prediction->spec, (ftl_param)column.idx, buffer) : "-";
 }
 

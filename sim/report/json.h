@@ -2,8 +2,6 @@
 #ifndef FTL_REPORT_JSON_H
 #define FTL_REPORT_JSON_H
 
-#include <stdint.h>
-
 #include "base/text.h"
 
 void ftl_json_add_string(ftl_text *out, const char *string);

@@ -13,8 +13,6 @@ static void add_string_field(ftl_text *out, const char *key, const char *value) 
   ftl_text_add(out, ", ");
 }
 
-static bool takes(const ftl_spec *spec, int param) { return (spec->workload->accepts >> param & 1) != 0; }
-
 static void add_params(const ftl_spec *spec, ftl_text *out) {
   char buffer[32];
   const char *separator = "";
@@ -32,7 +30,7 @@ static void add_params(const ftl_spec *spec, ftl_text *out) {
     separator = ", ";
   }
   for (int i = 0; i < FTL_PARAM_COUNT; i++) {
-    if (!takes(spec, i)) continue;
+    if (!ftl_spec_takes(spec, (ftl_param)i)) continue;
     const ftl_param_info *info = ftl_param_get((ftl_param)i);
     ftl_text_add(out, "%s", separator);
     ftl_json_add_key(out, info->name);
@@ -91,7 +89,8 @@ void ftl_prediction_json_members(const ftl_row *row, ftl_text *out) {
   add_string_field(out, "arch", row->arch->name);
   add_string_field(out, "workload", spec->workload->name);
   add_params(spec, out);
-  if (takes(spec, FTL_PARAM_detail)) add_string_field(out, "detail", ftl_spec_text(spec, FTL_PARAM_detail, buffer));
+  if (ftl_spec_takes(spec, FTL_PARAM_detail))
+    add_string_field(out, "detail", ftl_spec_text(spec, FTL_PARAM_detail, buffer));
   ftl_json_add_key(out, "feasible");
   ftl_text_add(out, prediction->feasible ? "true, " : "false, ");
   if (prediction->feasible) {
@@ -151,7 +150,7 @@ static void add_params_line(const ftl_spec *spec, const char *label, bool given,
   char buffer[32];
   const char *separator = label;
   for (int i = 0; i < FTL_PARAM_COUNT; i++) {
-    if (!takes(spec, i) || (spec->given >> i & 1) != given) continue;
+    if (!ftl_spec_takes(spec, (ftl_param)i) || (spec->given >> i & 1) != given) continue;
     ftl_text_add(out, "%s%s=%s", separator, ftl_param_get((ftl_param)i)->name,
                  ftl_spec_text(spec, (ftl_param)i, buffer));
     separator = " ";

@@ -21,7 +21,7 @@ static void add_parameters(ftl_text *out, const ftl_spec *spec) {
   bool first = true;
   ftl_text_add(out, "\"params\": {");
   for (int i = 0; i < FTL_PARAM_COUNT; i++) {
-    if ((spec->workload->accepts >> i & 1) == 0) continue;
+    if (!ftl_spec_takes(spec, (ftl_param)i)) continue;
     const ftl_param_info *info = ftl_param_get((ftl_param)i);
     char buffer[32];
     ftl_text_add(out, first ? "" : ", ");

@@ -14,7 +14,7 @@ static void add_product_shape(const ftl_case *c, ftl_text *out) {
 }
 
 void ftl_case_shape(const ftl_case *c, ftl_text *out) {
-  if ((c->measured_case.spec.workload->accepts >> FTL_PARAM_m & 1) != 0) {
+  if (ftl_spec_takes(&c->measured_case.spec, FTL_PARAM_m)) {
     add_product_shape(c, out);
     return;
   }

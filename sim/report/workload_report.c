@@ -72,7 +72,7 @@ ftl_status ftl_workload_report_show(const ftl_workload *workload, bool json, ftl
     ftl_text_add(out, "%s: %s\n\n", workload->name, workload->doc);
   }
   for (int i = 0; i < FTL_PARAM_COUNT; i++) {
-    if ((workload->accepts >> i & 1) == 0) continue;
+    if (!ftl_workload_takes(workload, (ftl_param)i)) continue;
     const ftl_param_info *info = ftl_param_get((ftl_param)i);
     ftl_workload_allowed(workload, (ftl_param)i, allowed);
     ftl_workload_default(workload, (ftl_param)i, default_value);
@@ -89,11 +89,11 @@ ftl_status ftl_workload_report_show(const ftl_workload *workload, bool json, ftl
     ftl_text_add(out, "]}\n");
   } else {
     status = ftl_table_write(&table, 0, out, error);
-    if ((workload->accepts & FTL_TAKES(seqlen_q)) != 0) ftl_text_add(out, "seqlen=N sets seqlen_q and seqlen_kv");
+    if (ftl_workload_takes(workload, FTL_PARAM_seqlen_q)) ftl_text_add(out, "seqlen=N sets seqlen_q and seqlen_kv");
     if (workload->decodes) {
       ftl_text_add(out, ": N queries, a prefill. One token against N keys is seqlen_kv=N alone");
     }
-    if ((workload->accepts & FTL_TAKES(seqlen_q)) != 0) ftl_text_add(out, ".\n");
+    if (ftl_workload_takes(workload, FTL_PARAM_seqlen_q)) ftl_text_add(out, ".\n");
   }
   ftl_table_fini(&table);
   return status != FTL_OK ? status : check_text(out, error);

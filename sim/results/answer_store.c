@@ -169,7 +169,7 @@ static ftl_status prepare_put(ftl_database *database, ftl_error *error) {
 static void bind_params(sqlite3_stmt *statement, int first, const ftl_spec *spec) {
   char buffer[32];
   for (int i = 0; i < FTL_PARAM_COUNT; i++) {
-    if ((spec->workload->accepts >> i & 1) == 0) {
+    if (!ftl_spec_takes(spec, (ftl_param)i)) {
       sqlite3_bind_null(statement, first + i);
     } else if (ftl_param_is_text((ftl_param)i)) {
       ftl_database_bind_text(statement, first + i, ftl_spec_text(spec, (ftl_param)i, buffer));

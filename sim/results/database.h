@@ -31,7 +31,7 @@ typedef enum ftl_run_state {
   FTL_RUN_STATE_INTERRUPTED
 } ftl_run_state;
 
-// One use of the command. scenario_path and scenario_text (hashed) may be NULL.
+// One use of the command. scenario_path and scenario_text (hashed) may be NULL. *run_id stays what it was on failure.
 FTL_MUST_USE ftl_status ftl_database_begin_run(ftl_database *database, const char *command, const char *scenario_path,
                                                const char *scenario_text, int64_t *run_id, ftl_error *error);
 FTL_MUST_USE ftl_status ftl_database_end_run(ftl_database *database, int64_t run_id, ftl_run_state state,

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/integer.h"
+
 // One distinct configuration. Points with the same key share the answer of the first.
 typedef struct job {
   ftl_result_key key;
@@ -36,13 +38,13 @@ int ftl_num_cpus(void) {
 
 ftl_status ftl_point_check_gpu(const ftl_spec *spec, const ftl_arch *arch, ftl_error *error) {
   enum { KHZ_PER_MHZ = 1000 };
-  bool takes_clock = (spec->workload->accepts >> FTL_PARAM_clock_mhz & 1) != 0;
+  bool takes_clock = ftl_spec_takes(spec, FTL_PARAM_clock_mhz);
   int64_t mhz = takes_clock ? spec->value[FTL_PARAM_clock_mhz] : 0, khz = mhz * KHZ_PER_MHZ;
   if (mhz == 0 || (khz >= arch->clock_sm_min_khz && khz <= arch->clock_sm_max_khz)) return FTL_OK;
   return ftl_error_set(error, FTL_BAD_INPUT,
                        "clock_mhz=%lld: %s holds %lld to %lld MHz (clock.sm_min_khz, clock.sm_max_khz), or 0: as the "
                        "power limit allows",
-                       (long long)mhz, arch->name, (long long)(arch->clock_sm_min_khz + KHZ_PER_MHZ - 1) / KHZ_PER_MHZ,
+                       (long long)mhz, arch->name, (long long)ftl_divide_up(arch->clock_sm_min_khz, KHZ_PER_MHZ),
                        (long long)arch->clock_sm_max_khz / KHZ_PER_MHZ);
 }
 

@@ -26,7 +26,7 @@ ftl_status ftl_columns_begin(ftl_spec *spec, const char *workload, const ftl_mea
   ftl_status status = ftl_spec_init(spec, workload, error);
   for (int i = 0; status == FTL_OK && i < FTL_PARAM_COUNT; i++) {
     const char *text = ftl_measurement_fact(row, ftl_param_get((ftl_param)i)->name);
-    bool is_taken = (spec->workload->accepts >> i & 1) != 0;
+    bool is_taken = ftl_spec_takes(spec, (ftl_param)i);
     if (text != NULL && is_taken) status = ftl_columns_set(spec, (ftl_param)i, text, error);
   }
   const char *both_lengths = ftl_measurement_fact(row, "seqlen");

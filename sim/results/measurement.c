@@ -1,6 +1,5 @@
 #include "results/measurement.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

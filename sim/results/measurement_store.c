@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "results/database_internal.h"
@@ -69,7 +68,7 @@ static void bind_case(sqlite3_stmt *statement, const ftl_measured_case *c) {
   ftl_database_bind_text(statement, 9, c->spec.workload->name);
   for (int i = 0; i < FTL_PARAM_COUNT; i++) {
     int idx = FIRST_PARAM + 1 + i;
-    if ((c->spec.workload->accepts >> i & 1) == 0) continue;
+    if (!ftl_spec_takes(&c->spec, (ftl_param)i)) continue;
     if (ftl_param_is_text((ftl_param)i)) {
       ftl_database_bind_text(statement, idx, ftl_spec_text(&c->spec, (ftl_param)i, buffer));
     } else if (ftl_param_get((ftl_param)i)->is_real) {

@@ -1,6 +1,5 @@
 #include "results/measurements_dir.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,7 +1,6 @@
 // The tables. Columns of parameters and metrics come from their lists (params.def, metrics.def): a file from before a
 // parameter or metric existed gets the column when it is opened, and NULL in the rows that it has.
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/text.h"

@@ -29,7 +29,7 @@ ftl_status ftl_database_begin_run(ftl_database *database, const char *command, c
   ftl_database_bind_text(statement, 4, ftl_program_version());
   status = ftl_database_step_done(database, statement, error);
   sqlite3_finalize(statement);
-  *run_id = sqlite3_last_insert_rowid(database->sqlite);
+  if (status == FTL_OK) *run_id = sqlite3_last_insert_rowid(database->sqlite);
   return status;
 }
 

@@ -1,5 +1,5 @@
 // Predictions of a database, each with the metrics of all its launches.
-#include <string.h>
+#include <stddef.h>
 
 #include "base/text.h"
 #include "results/contents_internal.h"
@@ -12,7 +12,7 @@ enum { FIRST_PARAM_COLUMN = 9, FIRST_METRIC_COLUMN = FIRST_PARAM_COLUMN + FTL_PA
 static bool read_spec(sqlite3_stmt *statement, const char *workload, ftl_spec *spec) {
   if (ftl_workload_find(workload) == NULL || ftl_spec_init(spec, workload, NULL) != FTL_OK) return false;
   for (int i = 0; i < FTL_PARAM_COUNT; i++) {
-    if ((spec->workload->accepts >> i & 1) == 0) continue;
+    if (!ftl_spec_takes(spec, (ftl_param)i)) continue;
     const ftl_param_info *info = ftl_param_get((ftl_param)i);
     const char *text = (const char *)sqlite3_column_text(statement, FIRST_PARAM_COLUMN + i);
     bool came_since = !ftl_param_is_of_shape((ftl_param)i) || i == FTL_PARAM_head_dim_v;

@@ -1,5 +1,4 @@
 // ft.arch "h200": a model; ft.arch("h200"){ l2 = { size_bytes = … } }: a what-if; model["l2.size_bytes"], model.name.
-#include <stdio.h>
 #include <string.h>
 
 #include <lauxlib.h>

@@ -1,6 +1,5 @@
 // Which cases ft.measurements{…} asks for. Everything is read from the script before a file is opened, so that nothing
 // that may raise an error runs while one is.
-#include <stdio.h>
 #include <string.h>
 
 #include <lauxlib.h>
@@ -39,7 +38,7 @@ static bool has_name(const names *n, const char *name) {
 static bool has_value(const ftl_spec *spec, int param, int64_t value) {
   if (param == FTL_PARAM_COUNT)
     return spec->value[FTL_PARAM_seqlen_q] == value && spec->value[FTL_PARAM_seqlen_kv] == value;
-  return (spec->workload->accepts >> param & 1) != 0 && spec->value[param] == value;
+  return ftl_spec_takes(spec, (ftl_param)param) && spec->value[param] == value;
 }
 
 bool ftl_lua_case_filter_wants(const void *user, const ftl_measured_case *c) {
@@ -157,11 +156,11 @@ static void take_part(lua_State *lua, ftl_lua_case_filter *f, const char *key, i
 // A workload that the value can be read for: the first asked for that takes the parameter, or that there is.
 static const char *reader_of(const ftl_lua_case_filter *f, int param) {
   for (int i = 0; i < f->workloads.count; i++) {
-    if (ftl_workload_find(f->workloads.name[i])->accepts >> param & 1) return f->workloads.name[i];
+    if (ftl_workload_takes(ftl_workload_find(f->workloads.name[i]), (ftl_param)param)) return f->workloads.name[i];
   }
   if (f->workloads.count > 0) return f->workloads.name[0];  // which then says that it does not take it
   for (int i = 0; i < ftl_workload_count(); i++) {
-    if (ftl_workload_get(i)->accepts >> param & 1) return ftl_workload_get(i)->name;
+    if (ftl_workload_takes(ftl_workload_get(i), (ftl_param)param)) return ftl_workload_get(i)->name;
   }
   return ftl_workload_get(0)->name;
 }

@@ -11,7 +11,6 @@
 #include "report/column.h"
 #include "script/lua_module.h"
 #include "script/lua_sketch.h"
-#include "script/sandbox.h"
 
 static const char *const kernel_type = "foretile.kernel";
 static const char *const params_type = "foretile.kernel_params";

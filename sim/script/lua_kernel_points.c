@@ -6,7 +6,6 @@
 
 #include "script/lua_kernel.h"
 #include "script/lua_module.h"
-#include "script/sandbox.h"
 
 enum { MAX_CHOICES = FTL_MAX_OWN_PARAMS + FTL_PARAM_COUNT };
 

@@ -38,7 +38,7 @@ void ftl_lua_push_result(lua_State *lua, const ftl_row *row, int owner) {
 void ftl_lua_push_param(lua_State *lua, const ftl_spec *spec, int param) {
   char buffer[32];
   const ftl_param_info *info = ftl_param_get((ftl_param)param);
-  if ((spec->workload->accepts >> param & 1) == 0) {
+  if (!ftl_spec_takes(spec, (ftl_param)param)) {
     lua_pushnil(lua);
   } else if (ftl_param_is_text((ftl_param)param)) {
     lua_pushstring(lua, ftl_spec_text(spec, (ftl_param)param, buffer));
@@ -59,7 +59,7 @@ void ftl_lua_push_params(lua_State *lua, const ftl_spec *spec) {
     lua_setfield(lua, -2, kernel->params[i].name);
   }
   for (int i = 0; i < FTL_PARAM_COUNT; i++) {
-    if (kernel != NULL && (spec->workload->accepts >> i & 1) == 0) continue;  // its own may have such a name
+    if (kernel != NULL && !ftl_spec_takes(spec, (ftl_param)i)) continue;  // its own may have such a name
     ftl_lua_push_param(lua, spec, i);
     lua_setfield(lua, -2, ftl_param_get((ftl_param)i)->name);
   }

@@ -1,7 +1,5 @@
 #include "script/lua_sketch.h"
 
-#include <limits.h>
-#include <math.h>
 #include <string.h>
 
 #include <lauxlib.h>

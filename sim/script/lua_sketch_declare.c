@@ -3,7 +3,7 @@
 
 #include <lauxlib.h>
 
-#include "script/lua_module.h"
+#include "base/integer.h"
 #include "script/lua_sketch.h"
 #include "script/sandbox.h"
 
@@ -143,7 +143,7 @@ static int declare_bits(lua_State *lua) {
   int64_t rows = ftl_sketch_integer(lua, 3, "the rows of bits", 1, INT32_MAX);
   int64_t columns = ftl_sketch_integer(lua, 4, "the columns of bits", 1, INT32_MAX);
   if (lua_type(lua, 5) != LUA_TFUNCTION) return luaL_error(lua, "bits %s take function(row, column)", name);
-  int64_t words_per_row = (columns + WORD_BITS - 1) / WORD_BITS;
+  int64_t words_per_row = ftl_divide_up(columns, WORD_BITS);
   ftl_sandbox_charge(lua, rows * words_per_row);
   uint32_t *words = lua_newuserdatauv(lua, sizeof *words * (size_t)(rows * words_per_row), 0);
   memset(words, 0, sizeof *words * (size_t)(rows * words_per_row));

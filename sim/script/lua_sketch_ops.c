@@ -1,5 +1,4 @@
 // Operations, as methods of register values.
-#include <math.h>
 #include <string.h>
 
 #include <lauxlib.h>

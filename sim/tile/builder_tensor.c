@@ -30,12 +30,6 @@ ftl_tensor_shape ftl_contiguous(int64_t num_batches, int64_t num_heads, int64_t 
                             .row_stride = num_columns};
 }
 
-// The gaps between strided rows are not needed; batches that share their elements need them once.
-static int64_t needed_bytes_of(ftl_dtype dtype, const ftl_tensor_shape *shape, int64_t size_bytes) {
-  int64_t elements = shape->num_batches * shape->num_heads * shape->num_rows * shape->num_columns;
-  return ftl_smaller(elements * ftl_dtype_bytes(dtype), size_bytes);
-}
-
 int32_t ftl_builder_tensor(ftl_builder *builder, const char *name, ftl_dtype dtype, ftl_tensor_use use,
                            ftl_tensor_shape shape) {
   ftl_tile_program *program = builder->program;
@@ -60,11 +54,11 @@ int32_t ftl_builder_tensor(ftl_builder *builder, const char *name, ftl_dtype dty
       .row_stride = shape.row_stride,
       .base_bytes = builder->next_base_bytes,
       .size_bytes = size_bytes,
-      .needed_bytes = needed_bytes_of(dtype, &shape, size_bytes),
   };
+  // The gaps between strided rows are not needed; batches that share their elements need them once.
+  tensor->needed_bytes = ftl_smaller(ftl_tensor_bytes(tensor), size_bytes);
   ftl_builder_copy_name(tensor->name, name);
-  builder->next_base_bytes +=
-      (size_bytes + FTL_TILE_BASE_ALIGNMENT_BYTES - 1) / FTL_TILE_BASE_ALIGNMENT_BYTES * FTL_TILE_BASE_ALIGNMENT_BYTES;
+  builder->next_base_bytes += ftl_round_up(size_bytes, FTL_TILE_BASE_ALIGNMENT_BYTES);
   return program->num_tensors++;
 }
 

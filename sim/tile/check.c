@@ -62,11 +62,10 @@ static ftl_status check_rings(const ftl_tile_program *program, ftl_error *error)
 
 // Rows and columns of a row-wise value fill its threads evenly.
 static bool layout_ok(const ftl_tile_program *program, const ftl_value *value) {
-  enum { WARP_LANES = 32 };
   const ftl_value_layout *layout = &value->layout;
-  int32_t threads = layout->threads_per_row, num_threads = program->roles[value->role].num_warps * WARP_LANES;
+  int32_t threads = layout->threads_per_row, num_threads = program->roles[value->role].num_warps * FTL_WARP_LANES;
   if (threads == 0) return true;
-  bool divides_warp = threads > 0 && WARP_LANES % threads == 0, whole_warps = threads % WARP_LANES == 0;
+  bool divides_warp = threads > 0 && FTL_WARP_LANES % threads == 0, whole_warps = threads % FTL_WARP_LANES == 0;
   if (threads < 0 || (!divides_warp && !whole_warps) || num_threads % threads != 0) return false;
   if (value->rows % (num_threads / threads) != 0) return false;
   if (value->kind == FTL_VALUE_ROWS) return true;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "tile/tile.h"
 
 // The block holds the program, its ops, its expressions and its tables, one after another.
@@ -9,20 +10,17 @@ typedef struct packed_sizes {
   size_t program, ops, exprs, tables;
 } packed_sizes;
 
-static size_t round_up(size_t size) {
-  const size_t alignment = _Alignof(max_align_t);
-  return (size + alignment - 1) / alignment * alignment;
-}
+static size_t aligned(size_t size) { return ftl_round_up_size(size, _Alignof(max_align_t)); }
 
 static size_t table_bytes(const ftl_tensor *tensor) {
   return tensor->table ? sizeof *tensor->table * (size_t)(tensor->num_rows * tensor->num_columns) : 0;
 }
 
 static packed_sizes sizes_of(const ftl_tile_program *program) {
-  packed_sizes sizes = {.program = round_up(sizeof *program),
-                        .ops = round_up(sizeof *program->ops * (size_t)program->num_ops),
-                        .exprs = round_up(sizeof *program->exprs * (size_t)program->num_exprs)};
-  for (int32_t i = 0; i < program->num_tensors; i++) sizes.tables += round_up(table_bytes(&program->tensors[i]));
+  packed_sizes sizes = {.program = aligned(sizeof *program),
+                        .ops = aligned(sizeof *program->ops * (size_t)program->num_ops),
+                        .exprs = aligned(sizeof *program->exprs * (size_t)program->num_exprs)};
+  for (int32_t i = 0; i < program->num_tensors; i++) sizes.tables += aligned(table_bytes(&program->tensors[i]));
   return sizes;
 }
 
@@ -50,7 +48,7 @@ const ftl_tile_program *ftl_tile_program_pack(const ftl_tile_program *program, v
     if (!tensor->table) continue;
     copy->tensors[i].table = (int32_t *)(void *)bytes;
     memcpy(bytes, tensor->table, table_bytes(tensor));
-    bytes += round_up(table_bytes(tensor));
+    bytes += aligned(table_bytes(tensor));
   }
   return copy;
 }

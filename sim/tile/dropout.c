@@ -1,13 +1,14 @@
 #include "tile/dropout.h"
 
 #include "base/philox.h"
+#include "base/warp.h"
 
 int32_t ftl_dropout_threshold(double probability) { return (int32_t)(255.0 * (1.0 - probability)); }
 
 // A lane of an m16n8 accumulator holds the columns 2 (lane % 4) and the next of rows lane / 4 and 8 further on.
 bool ftl_dropout_keeps(int64_t sequence, int64_t row, int64_t column, int32_t threshold) {
-  enum { LANES = 32, BYTES_PER_WORD = 4, KEY = 0 };
-  int64_t lane = row % 8 * 4 + column % 8 / 2, offset = sequence * LANES + lane;
+  enum { BYTES_PER_WORD = 4, KEY = 0 };
+  int64_t lane = row % 8 * 4 + column % 8 / 2, offset = sequence * FTL_WARP_LANES + lane;
   ftl_philox_words counter = {{(uint32_t)offset, (uint32_t)(offset >> 32), (uint32_t)(row / FTL_DROPOUT_ROWS),
                                (uint32_t)(column / FTL_DROPOUT_COLUMNS)}};
   int64_t byte = column % 2 + row / 8 % 2 * 2 + column / 8 % 4 * 4;

@@ -26,6 +26,12 @@ typedef struct ftl_tensor {
   ftl_l2_priority l2_priority;  // of every access to it
 } ftl_tensor;
 
+// Of its elements, each once; size_bytes has the gaps between strided rows too, needed_bytes perhaps fewer elements.
+static inline int64_t ftl_tensor_bytes(const ftl_tensor *tensor) {
+  return tensor->num_batches * tensor->num_heads * tensor->num_rows * tensor->num_columns *
+         ftl_dtype_bytes(tensor->dtype);
+}
+
 // The tile of a tensor that an operation touches: rows row .. row+rows-1, columns column .. column+columns-1 of
 // (batch, head). Rows at or beyond num_rows and columns at or beyond num_columns (or, where that is nearer, row_end and
 // column_end) do not exist: loads give zeros and no traffic, stores do nothing. If `present` is not FTL_ALWAYS and

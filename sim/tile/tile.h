@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #include "base/status.h"
+#include "base/warp.h"
 #include "tile/op.h"
 
 enum {
@@ -154,6 +155,10 @@ bool ftl_tile_ring_is_stored(const ftl_tile_program *program, int32_t ring);
 int32_t ftl_tile_scale_groups(const ftl_ring *to, const ftl_ring *scales);
 static inline int32_t ftl_tile_scale_row(const ftl_ring *scales, int32_t num_groups, int32_t row, int32_t group) {
   return row / scales->columns * num_groups + group;
+}
+// Of a reference's whole tile, whether its rows and columns exist or not.
+static inline int64_t ftl_tile_ref_bytes(const ftl_tile_program *program, const ftl_tile_ref *ref) {
+  return (int64_t)ref->rows * ref->columns * ftl_dtype_bytes(program->tensors[ref->tensor].dtype);
 }
 // The first row beyond those of a reference that exist; the first column.
 int64_t ftl_tile_ref_end_row(const ftl_tile_program *program, const ftl_tile_ref *ref, const ftl_expr_point *point);

@@ -1,6 +1,7 @@
 #include "engine/sampled/cursor.h"
 
 #include "base/check.h"
+#include "base/integer.h"
 #include "base/sectors.h"
 
 // Whether an expression grows by the same amount each time the loop variable grows by one, and by how much.
@@ -156,7 +157,7 @@ static range rows_of(const ftl_tile_ref *ref, const ftl_ref_step *step, const ft
   return rows;
 }
 
-static int32_t num_parts(int64_t whole, int64_t part) { return (int32_t)((whole + part - 1) / part); }
+static int32_t num_parts(int64_t whole, int64_t part) { return (int32_t)ftl_divide_up(whole, part); }
 
 // Of rows `asked` among rows `all`, and of columns.
 static void fill_run(ftl_tile_run *run, const ftl_ref_step *step, const ftl_ref_cursor *cursor, range all, range asked,
@@ -201,7 +202,7 @@ ftl_tile_run ftl_tile_run_share(const ftl_tile_run *run, ftl_multicast multicast
   share.place.num_rows = end - first;
   // Of a group of tiles that is asked for in part, as large a part of the share.
   share.first_row = run->first_row / n;
-  share.num_rows = run->num_rows == run->place.num_rows ? share.place.num_rows : (run->num_rows + n - 1) / n;
+  share.num_rows = run->num_rows == run->place.num_rows ? share.place.num_rows : ftl_divide_up32(run->num_rows, n);
   if (share.first_row + share.num_rows > share.place.num_rows) share.num_rows = share.place.num_rows - share.first_row;
   if (share.num_rows <= 0) share.num_tiles = 0;
   return share;

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "base/integer.h"
 #include "machine/dram/map.h"
 
 void ftl_dram_refresh_init(ftl_dram_refresh *refresh, const ftl_arch *arch, int64_t sm_khz) {
@@ -13,7 +14,7 @@ void ftl_dram_refresh_init(ftl_dram_refresh *refresh, const ftl_arch *arch, int6
 }
 
 static int64_t num_chunks(const ftl_dram_refresh *refresh, int64_t bytes) {
-  return (bytes + refresh->chunk_bytes - 1) / refresh->chunk_bytes;
+  return ftl_divide_up(bytes, refresh->chunk_bytes);
 }
 
 // Rows lie in chunks of their own, or several in one.

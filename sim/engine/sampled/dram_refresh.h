@@ -18,6 +18,7 @@ typedef struct ftl_dram_refresh {
   } known[FTL_DRAM_REFRESH_KNOWN];  // what was worked out before
 } ftl_dram_refresh;
 
+// For an SM clock of sm_khz.
 void ftl_dram_refresh_init(ftl_dram_refresh *refresh, const ftl_arch *arch, int64_t sm_khz);
 // SM cycles in the mean, for a tile of the run that its SM asks for in `asking_cycles`.
 int64_t ftl_dram_refresh_wait(ftl_dram_refresh *refresh, const ftl_tile_run *run, int64_t asking_cycles);

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 typedef struct ftl_event {
-  int64_t time;
+  int64_t ticks;
   int32_t slot;
 } ftl_event;
 
@@ -21,7 +21,7 @@ typedef struct ftl_event_heap {
 
 // Without a jump, which nobody could foresee.
 static inline bool ftl_event_before(ftl_event a, ftl_event b) {
-  return (a.time < b.time) | ((a.time == b.time) & (a.slot < b.slot));
+  return (a.ticks < b.ticks) | ((a.ticks == b.ticks) & (a.slot < b.slot));
 }
 
 // From the top, whose place is free.
@@ -39,6 +39,7 @@ static inline void ftl_event_heap_sink(ftl_event_heap *heap, ftl_event event) {
   heap->top_is_free = false;
 }
 
+// At most as many events as there is storage for.
 static inline void ftl_event_heap_push(ftl_event_heap *heap, ftl_event event) {
   if (heap->top_is_free) {
     ftl_event_heap_sink(heap, event);

@@ -3,10 +3,10 @@
 #include "engine/sampled/gpu_run.h"
 
 static void add_marks(ftl_tile_marks *sum, const ftl_tile_marks *marks) {
-  if (marks->l2 > sum->l2) sum->l2 = marks->l2;
-  if (marks->far > sum->far) sum->far = marks->far;
-  if (marks->dram > sum->dram) sum->dram = marks->dram;
-  if (marks->gpc > sum->gpc) sum->gpc = marks->gpc;
+  if (marks->l2_ticks > sum->l2_ticks) sum->l2_ticks = marks->l2_ticks;
+  if (marks->far_ticks > sum->far_ticks) sum->far_ticks = marks->far_ticks;
+  if (marks->dram_ticks > sum->dram_ticks) sum->dram_ticks = marks->dram_ticks;
+  if (marks->gpc_ticks > sum->gpc_ticks) sum->gpc_ticks = marks->gpc_ticks;
 }
 
 // A load that a later step waits for arrives then; one for this step lengthens it. A group of steps takes no less than
@@ -15,29 +15,29 @@ static void add_marks(ftl_tile_marks *sum, const ftl_tile_marks *marks) {
 // queue. (A product that asks for 24 KB in the middle of a step of 512 cycles, two steps ahead of the wait, has 1.45
 // steps for them; from the steps' beginnings it would have one.)
 static void add_wait(ftl_gpu_run *run, int32_t slot, const ftl_segment_ref *ref, const ftl_traffic_wait *wait,
-                     int64_t now, ftl_step_wait *longest) {
+                     int64_t now_ticks, ftl_step_wait *longest) {
   ftl_cta_state *state = &run->slots[slot];
   if (wait->latency_cycles > longest->latency_cycles) longest->latency_cycles = wait->latency_cycles;
-  longest->asking += wait->asking;
-  longest->intake += wait->intake * (ref->multicast.num_ctas > 1 ? ref->multicast.num_ctas : 1);
+  longest->asking_ticks += wait->asking_ticks;
+  longest->intake_ticks += wait->intake_ticks * (ref->multicast.num_ctas > 1 ? ref->multicast.num_ctas : 1);
   add_marks(&longest->marks, &wait->marks);
   if (ref->lookahead == 0) {
     longest->waits = true;
-    if (wait->queue > longest->queue) longest->queue = wait->queue;
+    if (wait->queue_ticks > longest->queue_ticks) longest->queue_ticks = wait->queue_ticks;
     return;
   }
-  int64_t latency = wait->latency_cycles * FTL_TRAFFIC_UNIT;
-  if (latency > state->pace * ref->lookahead)
-    latency = ftl_smaller(latency, ftl_gpu_pace_of(run, slot, wait->latency_cycles) * ref->lookahead);
+  int64_t latency_ticks = wait->latency_cycles * FTL_TICKS_PER_CYCLE;
+  if (latency_ticks > state->pace_ticks * ref->lookahead)
+    latency_ticks = ftl_smaller(latency_ticks, ftl_gpu_pace_of(run, slot, wait->latency_cycles) * ref->lookahead);
   if (run->plan.group > 1) {
-    int64_t least = state->count * latency / ref->lookahead + wait->queue;
-    if (least > longest->least) longest->least = least;
+    int64_t least_ticks = state->count * latency_ticks / ref->lookahead + wait->queue_ticks;
+    if (least_ticks > longest->least_ticks) longest->least_ticks = least_ticks;
     return;
   }
-  int64_t arrival = now + wait->queue + latency;
+  int64_t arrival_ticks = now_ticks + wait->queue_ticks + latency_ticks;
   int32_t step = (state->step + ref->lookahead) % FTL_TILE_MAX_STAGES;
   longest->due |= UINT64_C(1) << step;
-  if (arrival > state->arrival[step]) state->arrival[step] = arrival;
+  if (arrival_ticks > state->arrival_ticks[step]) state->arrival_ticks[step] = arrival_ticks;
 }
 
 // TMA reads the whole width of its boxes, whatever lies in memory past the tensor's last column
@@ -46,7 +46,7 @@ static ftl_tile_run whole_boxes_of(const ftl_tile_run *tiles, int32_t box_bytes)
   ftl_tile_run whole = *tiles;
   int32_t row_bytes = tiles->place.row_bytes;
   int64_t stride_bytes = tiles->place.row_stride_bytes;
-  whole.place.row_bytes = (row_bytes + box_bytes - 1) / box_bytes * box_bytes;
+  whole.place.row_bytes = ftl_round_up32(row_bytes, box_bytes);
   bool is_followed = tiles->place.num_rows > 1 && stride_bytes >= row_bytes;
   if (is_followed && stride_bytes < box_bytes) whole.place.row_bytes = (int32_t)stride_bytes;
   return whole;
@@ -54,7 +54,7 @@ static ftl_tile_run whole_boxes_of(const ftl_tile_run *tiles, int32_t box_bytes)
 
 // Says in `tiles` what the access makes of them.
 static bool try_access_run(ftl_gpu_run *run, ftl_cta_member member, const ftl_segment_ref *ref, ftl_tile_run *tiles,
-                           int64_t span, int64_t now, ftl_step_wait *longest) {
+                           int64_t span_ticks, int64_t now_ticks, ftl_step_wait *longest) {
   int32_t sm = ftl_gpu_sm_of(run, member.slot);
   ftl_tile_run whole;
   tiles->waits_for_channels = run->slots[member.state_slot].segment % 2 == 1 || run->segments->num_loops == 0;
@@ -63,7 +63,7 @@ static bool try_access_run(ftl_gpu_run *run, ftl_cta_member member, const ftl_se
     whole = whole_boxes_of(tiles, ref->box_bytes);
     tiles = &whole;
   }
-  if (ref->is_store) return ftl_traffic_try_store(run->traffic, tiles, sm, ref->is_atomic, now, &longest->stores);
+  if (ref->is_store) return ftl_traffic_try_store(run->traffic, tiles, sm, ref->is_atomic, now_ticks, &longest->stores);
   ftl_traffic_wait wait;
   ftl_tile_run share;
   if (ref->multicast.num_ctas > 1) {
@@ -71,8 +71,8 @@ static bool try_access_run(ftl_gpu_run *run, ftl_cta_member member, const ftl_se
     if (share.num_tiles == 0) return true;
     tiles = &share;
   }
-  if (!ftl_traffic_try_load(run->traffic, tiles, span, sm, now, &wait)) return false;
-  add_wait(run, member.state_slot, ref, &wait, now, longest);
+  if (!ftl_traffic_try_load(run->traffic, tiles, span_ticks, sm, now_ticks, &wait)) return false;
+  add_wait(run, member.state_slot, ref, &wait, now_ticks, longest);
   return true;
 }
 
@@ -80,7 +80,7 @@ static bool try_access_run(ftl_gpu_run *run, ftl_cta_member member, const ftl_se
 static ftl_tile_place sectors_of(const ftl_tile_place *place) {
   int64_t first = place->address_bytes / FTL_SECTOR_BYTES * FTL_SECTOR_BYTES;
   int64_t end = place->address_bytes + (place->num_rows - 1) * place->row_stride_bytes + place->row_bytes;
-  int32_t bytes = (int32_t)((end + FTL_SECTOR_BYTES - 1) / FTL_SECTOR_BYTES * FTL_SECTOR_BYTES - first);
+  int32_t bytes = (int32_t)(ftl_round_up(end, FTL_SECTOR_BYTES) - first);
   return (ftl_tile_place){.address_bytes = first, .row_stride_bytes = bytes, .num_rows = 1, .row_bytes = bytes};
 }
 
@@ -102,7 +102,7 @@ static int32_t bytes_in_l1(ftl_gpu_run *run, int32_t slot, const ftl_segment_ref
                                      (int32_t)((int64_t)from * 256 / place->row_bytes));
     if (there == from) there += held;
   }
-  run->traffic->counts.l1_hit_sectors += (int64_t)place->num_rows * ((there + 31) / 32);
+  run->traffic->counts.l1_hit_sectors += place->num_rows * ftl_divide_up(there, FTL_SECTOR_BYTES);
   return there;
 }
 
@@ -111,7 +111,7 @@ typedef struct access_span {
   ftl_cta_member member;
   int32_t ref_idx;
   int64_t first, count;
-  int64_t now;
+  int64_t now_ticks;
 } access_span;
 
 static ftl_tile_place place_at(const ftl_gpu_run *run, const access_span *span, int64_t i) {
@@ -137,7 +137,8 @@ static bool try_access_place(ftl_gpu_run *run, const access_span *span, int64_t 
                         .num_tiles = 1,
                         .trail = trail_of(run, span),
                         .priority = run->segments->tile->tensors[ref->ref.tensor].l2_priority};
-  return place->num_rows == 0 || try_access_run(run, span->member, ref, &tiles, i * state->pace, span->now, longest);
+  return place->num_rows == 0 ||
+         try_access_run(run, span->member, ref, &tiles, i * state->pace_ticks, span->now_ticks, longest);
 }
 
 // As one run where the tiles follow each other.
@@ -155,8 +156,8 @@ static bool try_access_span(ftl_gpu_run *run, const access_span *span, ftl_step_
                       iteration, span->count, &tiles)) {
     tiles.trail = trail_of(run, span);
     return tiles.num_tiles == 0 ||
-           try_access_run(run, span->member, ref, &tiles, (span->first + tiles.num_tiles - 1) * state->pace, span->now,
-                          longest);
+           try_access_run(run, span->member, ref, &tiles, (span->first + tiles.num_tiles - 1) * state->pace_ticks,
+                          span->now_ticks, longest);
   }
   for (int64_t i = span->first; i < span->first + span->count; i++) {
     ftl_tile_place place = place_at(run, span, i);
@@ -219,10 +220,11 @@ static void store_in_l1(ftl_gpu_run *run, const access_span *span) {
   }
 }
 
-bool ftl_gpu_try_access(ftl_gpu_run *run, ftl_cta_member member, int32_t ref_idx, int64_t now, ftl_step_wait *longest) {
+bool ftl_gpu_try_access(ftl_gpu_run *run, ftl_cta_member member, int32_t ref_idx, int64_t now_ticks,
+                        ftl_step_wait *longest) {
   const ftl_cta_state *state = &run->slots[member.state_slot];
   const ftl_segment_ref *ref = &run->segments->segments[state->segment].refs[ref_idx];
-  access_span span = {.member = member, .ref_idx = ref_idx, .count = state->count, .now = now};
+  access_span span = {.member = member, .ref_idx = ref_idx, .count = state->count, .now_ticks = now_ticks};
   if (ref->is_store && !ref->is_atomic && run->segments->has_direct) store_in_l1(run, &span);
   if (!ref->is_direct || ref->is_store) return try_access_span(run, &span, longest);
   // What L1 has is not asked for, what lies between is.
@@ -243,27 +245,28 @@ bool ftl_gpu_try_access(ftl_gpu_run *run, ftl_cta_member member, int32_t ref_idx
   return span.count == 0 || try_access_span(run, &span, longest);
 }
 
-// A step waits for what it loads and computes with it: of the time that it took until `now`, what it takes with its
+// A step waits for what it loads and computes with it: of the time that it took until now_ticks, what it takes with its
 // loads at hand is left when the last of them are there. What an iteration asks for in one wait comes together; of
 // several waits, one behind the other, the parts of a row come one after the other.
-static void come_to_l1(ftl_gpu_run *run, int32_t slot, const ftl_begun_step *begun, int64_t now) {
-  int64_t took = now - begun->at, waited = took - begun->computing;
-  double last = waited > 0 ? (double)waited / (double)took / (double)begun->count : 0, first = last / begun->waits;
+static void come_to_l1(ftl_gpu_run *run, int32_t slot, const ftl_begun_step *begun, int64_t now_ticks) {
+  int64_t took_ticks = now_ticks - begun->at_ticks, waited_ticks = took_ticks - begun->computing_ticks;
+  double last = waited_ticks > 0 ? (double)waited_ticks / (double)took_ticks / (double)begun->count : 0;
+  double first = last / begun->waits;
   for (int32_t rank = 0; rank < run->cluster_ctas; rank++) {
     int32_t member = ftl_gpu_member(run, slot, rank).slot;
     ftl_l1_tiles_come(&run->l1, ftl_gpu_sm_of(run, member), member, first, last);
   }
 }
 
-void ftl_gpu_begin_step_in_l1(ftl_gpu_run *run, int32_t slot, int64_t now) {
+void ftl_gpu_begin_step_in_l1(ftl_gpu_run *run, int32_t slot, int64_t now_ticks) {
   ftl_cta_state *state = &run->slots[slot];
-  if (state->begun.count > 0) come_to_l1(run, slot, &state->begun, now);
+  if (state->begun.count > 0) come_to_l1(run, slot, &state->begun, now_ticks);
   state->begun = (ftl_begun_step){0};
   if (!run->loads_directly[state->segment]) return;
-  int64_t hit_latency = run->times->latency_cycles[0];
-  int64_t computing = ftl_gpu_pace_of(run, slot, hit_latency) - hit_latency * FTL_TRAFFIC_UNIT;
-  state->begun = (ftl_begun_step){.at = now,
+  int64_t hit_latency_cycles = run->times->latency_cycles[0];
+  int64_t computing_ticks = ftl_gpu_pace_of(run, slot, hit_latency_cycles) - hit_latency_cycles * FTL_TICKS_PER_CYCLE;
+  state->begun = (ftl_begun_step){.at_ticks = now_ticks,
                                   .count = state->count,
-                                  .computing = computing > 0 ? computing * state->count : 0,
+                                  .computing_ticks = computing_ticks > 0 ? computing_ticks * state->count : 0,
                                   .waits = ftl_step_times_waits(run->times, state->segment)};
 }

@@ -1,3 +1,4 @@
+#include "base/integer.h"
 #include "engine/sampled/gpu_run.h"
 
 void ftl_gpu_set_cursors(ftl_gpu_run *run, int32_t slot) {
@@ -40,20 +41,20 @@ void ftl_gpu_start_cluster(ftl_gpu_run *run, const ftl_cta_start *starts) {
     run->members[first * run->cluster_ctas + rank] = slot;
     run->num_ctas++;
     if (run->resident[start->sm]++ == 0) {
-      run->active_since[start->sm] = start->cycle;
+      run->active_since_cycle[start->sm] = start->cycle;
       run->num_active_sms++;
     }
   }
   begin_cta(run, first, starts->cta);
-  ftl_event_heap_push(&run->heap, (ftl_event){.time = starts->cycle * FTL_TRAFFIC_UNIT, .slot = first});
+  ftl_event_heap_push(&run->heap, (ftl_event){.ticks = starts->cycle * FTL_TICKS_PER_CYCLE, .slot = first});
 }
 
-void ftl_gpu_end_cta(ftl_gpu_run *run, int32_t slot, int64_t now) {
+void ftl_gpu_end_cta(ftl_gpu_run *run, int32_t slot, int64_t now_ticks) {
   ftl_cta_state *state = &run->slots[slot];
   if (run->segments->tile->handout == FTL_TILES_ASKED_LATE) state->next_tile = run->num_tiles_taken++;
   if (run->plan.stride && state->next_tile < run->segments->tile->num_ctas) {
     begin_cta(run, slot, state->next_tile);
-    ftl_event_heap_push(&run->heap, (ftl_event){.time = now, .slot = slot});
+    ftl_event_heap_push(&run->heap, (ftl_event){.ticks = now_ticks, .slot = slot});
     return;
   }
   if (state->cta < run->plan.period) {
@@ -61,7 +62,7 @@ void ftl_gpu_end_cta(ftl_gpu_run *run, int32_t slot, int64_t now) {
     run->period_stored += state->stored;
     run->period_ctas += run->cluster_ctas;
   }
-  int64_t cycle = (now + FTL_TRAFFIC_UNIT - 1) / FTL_TRAFFIC_UNIT;
+  int64_t cycle = ftl_divide_up(now_ticks, FTL_TICKS_PER_CYCLE);
   if (cycle > run->out->end_cycle) run->out->end_cycle = cycle;
   int32_t ended[FTL_CTA_MAX_CLUSTER];  // a cluster that starts may take the place of the state
   for (int32_t rank = 0; rank < run->cluster_ctas; rank++) ended[rank] = ftl_gpu_member(run, slot, rank).slot;
@@ -72,12 +73,12 @@ void ftl_gpu_end_cta(ftl_gpu_run *run, int32_t slot, int64_t now) {
     run->slots[ended[rank]].start_cycle = INT64_MAX;
     run->has_code[sm] = true;
     if (--run->resident[sm] == 0) {
-      run->out->sm_active_cycles += cycle - run->active_since[sm];
+      run->out->sm_active_cycles += cycle - run->active_since_cycle[sm];
       run->num_active_sms--;
     }
     ftl_cta_start starts[FTL_CTA_MAX_CLUSTER];
     if (!ftl_cta_scheduler_refill(run->scheduler, sm, ended[rank] % run->ctas_per_sm, cycle, starts)) continue;
     ftl_gpu_start_cluster(run, starts);
-    if (run->plan.period && starts->cta % run->plan.period == 0) ftl_gpu_consider_skip(run, now);
+    if (run->plan.period && starts->cta % run->plan.period == 0) ftl_gpu_consider_skip(run, now_ticks);
   }
 }

@@ -13,36 +13,36 @@
 
 // What a step's accesses do to it.
 typedef struct ftl_step_wait {
-  int64_t latency_cycles;   // longest of its loads; 0 without loads
-  int64_t queue;            // longest queueing of loads that it waits for itself (1/65536 cycle)
-  int64_t least;            // time of a group of steps for its loads ahead to arrive (1/65536 cycle)
-  int64_t asking, intake;   // time in which the SM asks for its loads, and in which it takes them in (1/65536 cycle)
-  ftl_tile_marks marks;     // of all its loads
-  ftl_store_intake stores;  // what its stores take; of L2 0 once they are handed on
-  uint64_t due;             // arrivals that its loads set, one bit each
-  bool waits;               // for one of its loads
+  int64_t latency_cycles;              // longest of its loads; 0 without loads
+  int64_t queue_ticks;                 // longest queueing of loads that it waits for itself
+  int64_t least_ticks;                 // time of a group of steps for its loads ahead to arrive
+  int64_t asking_ticks, intake_ticks;  // time in which the SM asks for its loads, and in which it takes them in
+  ftl_tile_marks marks;                // of all its loads
+  ftl_store_intake stores;             // what its stores take; of L2 0 once they are handed on
+  uint64_t due;                        // arrivals that its loads set, one bit each
+  bool waits;                          // for one of its loads
 } ftl_step_wait;
 
 // Of a step or group of steps that a CTA has begun, what decides when its loads come to L1; zero where it has none.
 typedef struct ftl_begun_step {
-  int64_t at, computing;  // when, and what it takes with its loads at hand (1/65536 cycle)
-  int64_t count;          // its steps
-  double waits;           // of one for memory, one behind the other
+  int64_t at_ticks, computing_ticks;  // when, and what it takes with its loads at hand
+  int64_t count;                      // its steps
+  double waits;                       // of one for memory, one behind the other
 } ftl_begun_step;
 
 // CTAs of a cluster take their steps together: what one waits for its peers wait for too, since they share loads. The
 // state of a cluster is that of its first CTA.
 typedef struct ftl_cta_state {
-  int64_t cta, start_cycle;   // start_cycle: INT64_MAX where no CTA is
-  int64_t next_tile;          // of a persistent CTA, after `cta`
-  int64_t iteration, trips;   // in the present loop
-  int64_t first_value;        // of its variable
-  int64_t count;              // iterations that the present event stands for
-  int64_t pace;               // of one, without queueing (1/65536 cycle)
-  int64_t work, stored;       // done by its steps so far (ftl_gpu_run); sectors that they stored
-  int64_t untimed;            // of issue slots, by code whose time is that of a loop that did not run (1/65536 cycle)
-  int64_t latency_before;     // SM cycles: longest of the loads of code whose time is that of the loop behind it
-  int64_t outer, outer_left;  // value of the outer loop's variable, and iterations of it after this one
+  int64_t cta, start_cycle;       // start_cycle: INT64_MAX where no CTA is
+  int64_t next_tile;              // of a persistent CTA, after `cta`
+  int64_t iteration, trips;       // in the present loop
+  int64_t first_value;            // of its variable
+  int64_t count;                  // iterations that the present event stands for
+  int64_t pace_ticks;             // of one, without queueing
+  int64_t work, stored;           // done by its steps so far (ftl_gpu_run); sectors that they stored
+  int64_t untimed_ticks;          // of issue slots, by code whose time is that of a loop that did not run
+  int64_t latency_before_cycles;  // SM cycles: longest of the loads of code whose time is that of the loop behind it
+  int64_t outer, outer_left;      // value of the outer loop's variable, and iterations of it after this one
   int32_t segment;
   int32_t step;        // steps taken, all loops counted on
   int32_t first_cold;  // segments from here on are code that the SM has not run yet
@@ -51,10 +51,10 @@ typedef struct ftl_cta_state {
   bool is_loaded;      // its next event finds all of its step over but the stores, which are still to be made
   bool is_storing;     // they are made, and L2 has yet to take them
   ftl_step_wait wait;  // then: of its loads,
-  int64_t made, end;   // when they were made, and when the step would end (1/65536 cycle)
+  int64_t made_ticks, end_ticks;  // when they were made, and when the step would end
   ftl_begun_step begun;
-  // Of what steps to come need, by step modulo the most stages that a ring has (1/65536 cycle).
-  int64_t arrival[FTL_TILE_MAX_STAGES];
+  // Of what steps to come need, by step modulo the most stages that a ring has.
+  int64_t arrival_ticks[FTL_TILE_MAX_STAGES];
 } ftl_cta_state;
 
 typedef struct ftl_gpu_run {
@@ -70,17 +70,17 @@ typedef struct ftl_gpu_run {
   int32_t cluster_ctas;
   int32_t *members;  // per slot of a cluster's first CTA, cluster_ctas each: the slots of its CTAs
   int32_t *sm_of_slot;
-  int32_t *resident;        // CTAs per SM
-  int32_t num_active_sms;   // that have some
-  int64_t num_ctas;         // resident
-  int64_t *active_since;    // per SM
-  bool *has_code;           // per SM: a CTA has run there to its end
-  ftl_cta_exprs cta_exprs;  // those of its segments
-  int64_t *cta_values;      // per slot, cta_exprs.count each: at its CTA
-  ftl_ref_cursor *cursors;  // per slot, num_cursors each: of the accesses of its segment
-  ftl_tile_trail *trails;   // as many
-  int32_t num_cursors;      // most accesses of a segment
-  ftl_l1_tiles l1;          // where segments->has_direct
+  int32_t *resident;            // CTAs per SM
+  int32_t num_active_sms;       // that have some
+  int64_t num_ctas;             // resident
+  int64_t *active_since_cycle;  // per SM
+  bool *has_code;               // per SM: a CTA has run there to its end
+  ftl_cta_exprs cta_exprs;      // those of its segments
+  int64_t *cta_values;          // per slot, cta_exprs.count each: at its CTA
+  ftl_ref_cursor *cursors;      // per slot, num_cursors each: of the accesses of its segment
+  ftl_tile_trail *trails;       // as many
+  int32_t num_cursors;          // most accesses of a segment
+  ftl_l1_tiles l1;              // where segments->has_direct
   ftl_ref_step steps[FTL_MAX_SEGMENTS][FTL_MAX_SEGMENT_REFS];
   bool loads_directly[FTL_MAX_SEGMENTS];            // into registers, through L1
   bool stores_last[FTL_MAX_SEGMENTS];               // straight code that loads and stores
@@ -93,7 +93,7 @@ typedef struct ftl_gpu_run {
   ftl_event_heap heap;
   int32_t ctas_per_sm, num_segments;
   ftl_gpu_steps *out;
-  int64_t work_of_segment[FTL_MAX_SEGMENTS];  // what one execution takes at the shortest latency; in 1/16 cycle
+  int64_t work_of_segment[FTL_MAX_SEGMENTS];  // what one execution takes at the shortest latency, in sixteenths
   int64_t work, num_steps;                    // done by all CTAs; steps or groups of them that they took
   int64_t period_work, period_ctas;           // of the CTAs of the first period that have ended, and their number
   int64_t period_stored;                      // sectors that they stored
@@ -109,12 +109,14 @@ typedef struct ftl_cta_member {
 
 static inline int32_t ftl_gpu_sm_of(const ftl_gpu_run *run, int32_t slot) { return run->sm_of_slot[slot]; }
 
+// CTA `rank` of the cluster whose state is in state_slot.
 static inline ftl_cta_member ftl_gpu_member(const ftl_gpu_run *run, int32_t state_slot, int32_t rank) {
   return (ftl_cta_member){.slot = run->members[state_slot * run->cluster_ctas + rank],
                           .state_slot = state_slot,
                           .cta = run->slots[state_slot].cta + rank};
 }
 
+// Where the member is, for expressions: `outer` is the value of the outer loop's variable.
 static inline ftl_cta_at ftl_gpu_cta_at(const ftl_gpu_run *run, ftl_cta_member member, int64_t outer) {
   const int64_t *values = &run->cta_values[member.slot * run->cta_exprs.count];
   return (ftl_cta_at){.cta = member.cta, .outer = outer, .of_cta = {.place = run->cta_exprs.place, .values = values}};
@@ -126,21 +128,22 @@ void ftl_gpu_start_cluster(ftl_gpu_run *run, const ftl_cta_start *starts);
 // Called when a cluster enters a segment.
 void ftl_gpu_set_cursors(ftl_gpu_run *run, int32_t slot);
 // At the end of the cluster's last step: its next tile, or the CTAs that take its place.
-void ftl_gpu_end_cta(ftl_gpu_run *run, int32_t slot, int64_t now);
+void ftl_gpu_end_cta(ftl_gpu_run *run, int32_t slot, int64_t now_ticks);
 
 // ---- gpu_skip.c ----
 // Called when the CTA that begins a period has started: skips the periods to come once the last ones stand for them.
-void ftl_gpu_consider_skip(ftl_gpu_run *run, int64_t now);
+void ftl_gpu_consider_skip(ftl_gpu_run *run, int64_t now_ticks);
 
 // ---- gpu_steps.c ----
-// Of the slot's segment, an iteration of it, with loads that take `latency_cycles` (1/65536 cycle).
+// Ticks of the slot's segment, an iteration of it, with loads that take latency_cycles.
 int64_t ftl_gpu_pace_of(const ftl_gpu_run *run, int32_t slot, int64_t latency_cycles);
 
 // ---- gpu_access.c ----
 // Access `ref_idx` of the present segment, for the iterations that the present event stands for; what it makes the step
 // wait for is added to *longest. False when memory is out.
-bool ftl_gpu_try_access(ftl_gpu_run *run, ftl_cta_member member, int32_t ref_idx, int64_t now, ftl_step_wait *longest);
+bool ftl_gpu_try_access(ftl_gpu_run *run, ftl_cta_member member, int32_t ref_idx, int64_t now_ticks,
+                        ftl_step_wait *longest);
 // The slot's CTA has ended the step before and begins its next: what that one loaded has come to L1.
-void ftl_gpu_begin_step_in_l1(ftl_gpu_run *run, int32_t slot, int64_t now);
+void ftl_gpu_begin_step_in_l1(ftl_gpu_run *run, int32_t slot, int64_t now_ticks);
 
 #endif

@@ -1,6 +1,7 @@
 // Periods to come that are not run: when that is, and what is counted for them.
 #include <math.h>
 
+#include "base/integer.h"
 #include "engine/sampled/gpu_run.h"
 
 #include "base/sectors.h"
@@ -81,7 +82,7 @@ static void repeat_stream(ftl_gpu_run *run, const window *last, int64_t left) {
 static int64_t kept_periods(const ftl_gpu_run *run) {
   int64_t bytes = run->period_work * FTL_SECTOR_BYTES;
   if (!run->plan.is_stream || bytes == 0) return KEPT_PERIODS;
-  return KEPT_PERIODS + (run->launch->arch->l2_size_bytes + bytes - 1) / bytes;
+  return KEPT_PERIODS + ftl_divide_up(run->launch->arch->l2_size_bytes, bytes);
 }
 
 static bool walked_enough(const ftl_gpu_run *run) {
@@ -89,8 +90,8 @@ static bool walked_enough(const ftl_gpu_run *run) {
   return run->num_steps >= LEAST_STEPS;
 }
 
-void ftl_gpu_consider_skip(ftl_gpu_run *run, int64_t now) {
-  ftl_steady_mark mark = {.time = now,
+void ftl_gpu_consider_skip(ftl_gpu_run *run, int64_t now_ticks) {
+  ftl_steady_mark mark = {.ticks = now_ticks,
                           .work = run->work,
                           .counts = run->traffic->counts,
                           .dirty_sectors = ftl_l2_tags_dirty_sectors(run->traffic->tags)};
@@ -108,7 +109,7 @@ void ftl_gpu_consider_skip(ftl_gpu_run *run, int64_t now) {
     repeat_stream(run, &last, left);
   else
     repeat_counts(&run->traffic->counts, &last);
-  run->skipped_cycles += llround((double)(now - found.since.time) * last.times) / FTL_TRAFFIC_UNIT;
+  run->skipped_cycles += llround((double)(now_ticks - found.since.ticks) * last.times) / FTL_TICKS_PER_CYCLE;
   ftl_cta_scheduler_skip(run->scheduler, skipped_ctas);
   run->out->skipped_ctas += skipped_ctas;
   run->out->period_spread_permille = found.spread_permille;

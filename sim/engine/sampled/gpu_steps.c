@@ -12,7 +12,6 @@
 #include "machine/sm/l1.h"
 
 enum {
-  PER_STEP_UNIT = FTL_TRAFFIC_UNIT / FTL_STEP_UNIT,
   CANCEL_EVENTS = 4096,  // events between looks at the cancel flag
   DRAWS_A_STEP = 9,      // numbers by which drift is drawn; a segment beyond has one of the next step's
 };
@@ -21,8 +20,9 @@ int64_t ftl_gpu_pace_of(const ftl_gpu_run *run, int32_t slot, int64_t latency_cy
   const ftl_cta_state *state = &run->slots[slot];
   int32_t resident = run->resident[ftl_gpu_sm_of(run, slot)];
   bool later = run->plan.stride > 0 && state->cta >= run->plan.stride;
-  return PER_STEP_UNIT * (later ? ftl_step_times_get_later(run->times, state->segment, resident, latency_cycles)
-                                : ftl_step_times_get(run->times, state->segment, resident, latency_cycles));
+  int64_t sixteenths = later ? ftl_step_times_get_later(run->times, state->segment, resident, latency_cycles)
+                             : ftl_step_times_get(run->times, state->segment, resident, latency_cycles);
+  return FTL_TICKS_PER_SIXTEENTH * sixteenths;
 }
 
 // The iterations of the group that the CTA has come to, as far as its loop has them.
@@ -63,11 +63,11 @@ static bool try_next_segment(ftl_gpu_run *run, int32_t slot) {
       state->trips =
           ftl_segments_trips_in(run->segments, run->launch->warps, state->segment / 2, &at, &state->first_value);
       if (state->trips == 0) {
-        state->untimed += PER_STEP_UNIT * ftl_step_times_least_before(run->times, state->segment);
+        state->untimed_ticks += FTL_TICKS_PER_SIXTEENTH * ftl_step_times_least_before(run->times, state->segment);
         continue;
       }
       state->count = count_of_group(run, state);
-      state->pace = ftl_gpu_pace_of(run, slot, run->times->latency_cycles[0]);
+      state->pace_ticks = ftl_gpu_pace_of(run, slot, run->times->latency_cycles[0]);
     }
     ftl_gpu_set_cursors(run, slot);
     return true;
@@ -79,18 +79,18 @@ static bool try_next_segment(ftl_gpu_run *run, int32_t slot) {
 // time, they would occupy L2 and DRAM ahead of others' that come before them.
 static bool try_put_off(ftl_gpu_run *run, ftl_event event) {
   ftl_cta_state *state = &run->slots[event.slot];
-  int64_t *due = &state->arrival[state->step % FTL_TILE_MAX_STAGES], arrival = *due;
-  *due = 0;
-  if (arrival <= event.time) return false;
-  ftl_event_heap_push(&run->heap, (ftl_event){.time = arrival, .slot = event.slot});
+  int64_t *due_ticks = &state->arrival_ticks[state->step % FTL_TILE_MAX_STAGES], arrival_ticks = *due_ticks;
+  *due_ticks = 0;
+  if (arrival_ticks <= event.ticks) return false;
+  ftl_event_heap_push(&run->heap, (ftl_event){.ticks = arrival_ticks, .slot = event.slot});
   return true;
 }
 
-static void end_step(ftl_gpu_run *run, int32_t slot, int64_t now) {
+static void end_step(ftl_gpu_run *run, int32_t slot, int64_t now_ticks) {
   ftl_cta_state *state = &run->slots[slot];
   if (state->segment % 2 == 1) state->step++;
   state->is_ending = !try_next_segment(run, slot);
-  ftl_event_heap_push(&run->heap, (ftl_event){.time = now, .slot = slot});
+  ftl_event_heap_push(&run->heap, (ftl_event){.ticks = now_ticks, .slot = slot});
 }
 
 static int64_t moved_sectors(const ftl_traffic *traffic) {
@@ -109,28 +109,29 @@ static bool stores_last(int32_t segment_idx, const ftl_segment *segment) {
   return segment_idx % 2 == 0 && loads && stores;
 }
 
-// Time that a step takes of the port of one SM (1/65536 cycle).
+// Time that a step takes of the port of one SM.
 typedef struct port_times {
-  int64_t asking, intake, storing;
+  int64_t asking_ticks, intake_ticks, storing_ticks;
 } port_times;
 
 static port_times port_times_of(const ftl_step_wait *wait) {
-  return (port_times){wait->asking, wait->intake, wait->stores.sm};
+  return (port_times){wait->asking_ticks, wait->intake_ticks, wait->stores.sm_ticks};
 }
 
 static void set_port_times(ftl_step_wait *wait, port_times times) {
-  wait->asking = times.asking;
-  wait->intake = times.intake;
-  wait->stores.sm = times.storing;
+  wait->asking_ticks = times.asking_ticks;
+  wait->intake_ticks = times.intake_ticks;
+  wait->stores.sm_ticks = times.storing_ticks;
 }
 
 static port_times longer_of(port_times a, port_times b) {
-  return (port_times){ftl_larger(a.asking, b.asking), ftl_larger(a.intake, b.intake), ftl_larger(a.storing, b.storing)};
+  return (port_times){ftl_larger(a.asking_ticks, b.asking_ticks), ftl_larger(a.intake_ticks, b.intake_ticks),
+                      ftl_larger(a.storing_ticks, b.storing_ticks)};
 }
 
 // What the slot's step accesses at once, or what it has put off. The CTAs of a cluster do so side by side, each through
 // the port of its SM. Of a stream, work is what it moves.
-static ftl_status access_tiles(ftl_gpu_run *run, int32_t slot, bool put_off, int64_t now, ftl_step_wait *wait,
+static ftl_status access_tiles(ftl_gpu_run *run, int32_t slot, bool put_off, int64_t now_ticks, ftl_step_wait *wait,
                                ftl_error *error) {
   ftl_cta_state *state = &run->slots[slot];
   const ftl_segment *segment = &run->segments->segments[state->segment];
@@ -142,7 +143,7 @@ static ftl_status access_tiles(ftl_gpu_run *run, int32_t slot, bool put_off, int
     set_port_times(wait, before);
     for (int32_t i = 0; i < segment->num_refs; i++)
       if ((run->stores_last[state->segment] && segment->refs[i].is_store) == put_off &&
-          !ftl_gpu_try_access(run, member, i, now, wait))
+          !ftl_gpu_try_access(run, member, i, now_ticks, wait))
         return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the tiles seen");
     most = longer_of(most, port_times_of(wait));
   }
@@ -155,72 +156,74 @@ static ftl_status access_tiles(ftl_gpu_run *run, int32_t slot, bool put_off, int
 }
 
 // The step's stores are made: an SM stores no faster than L2 takes it.
-static void hand_on_stores(ftl_gpu_run *run, int32_t slot, int64_t now) {
+static void hand_on_stores(ftl_gpu_run *run, int32_t slot, int64_t now_ticks) {
   ftl_cta_state *state = &run->slots[slot];
-  if (state->wait.stores.l2 == 0) {
-    end_step(run, slot, now);
+  if (state->wait.stores.l2_ticks == 0) {
+    end_step(run, slot, now_ticks);
     return;
   }
   state->is_storing = true;
-  ftl_event_heap_push(&run->heap, (ftl_event){.time = now, .slot = slot});
+  ftl_event_heap_push(&run->heap, (ftl_event){.ticks = now_ticks, .slot = slot});
 }
 
 static ftl_status make_stores(ftl_gpu_run *run, ftl_event event, ftl_error *error) {
   ftl_cta_state *state = &run->slots[event.slot];
   state->is_loaded = false;
-  ftl_status status = access_tiles(run, event.slot, true, event.time, &state->wait, error);
-  if (status == FTL_OK) hand_on_stores(run, event.slot, event.time);
+  ftl_status status = access_tiles(run, event.slot, true, event.ticks, &state->wait, error);
+  if (status == FTL_OK) hand_on_stores(run, event.slot, event.ticks);
   return status;
 }
 
-// All but the step's stores is over at `end`.
-static void end_loads(ftl_gpu_run *run, int32_t slot, int64_t end) {
+// All but the step's stores is over at end_ticks.
+static void end_loads(ftl_gpu_run *run, int32_t slot, int64_t end_ticks) {
   ftl_cta_state *state = &run->slots[slot];
   if (!run->stores_last[state->segment]) {
-    hand_on_stores(run, slot, end);
+    hand_on_stores(run, slot, end_ticks);
     return;
   }
   state->is_loaded = true;
-  ftl_event_heap_push(&run->heap, (ftl_event){.time = end, .slot = slot});
+  ftl_event_heap_push(&run->heap, (ftl_event){.ticks = end_ticks, .slot = slot});
 }
 
 // Hands the stores on, and comes again when L2 should have taken them, until nobody has stored ahead meanwhile.
 static void store(ftl_gpu_run *run, ftl_event event) {
   ftl_cta_state *state = &run->slots[event.slot];
-  int64_t end;
-  if (state->wait.stores.l2 > 0) {
-    state->made = event.time - state->wait.stores.sm;
-    end = ftl_traffic_take_stores(run->traffic, &state->wait.stores, event.time);
-    state->wait.stores.l2 = 0;
+  int64_t end_ticks;
+  if (state->wait.stores.l2_ticks > 0) {
+    state->made_ticks = event.ticks - state->wait.stores.sm_ticks;
+    end_ticks = ftl_traffic_take_stores(run->traffic, &state->wait.stores, event.ticks);
+    state->wait.stores.l2_ticks = 0;
   } else {
-    end = ftl_traffic_stores_taken(run->traffic, state->made, event.time);
+    end_ticks = ftl_traffic_stores_taken(run->traffic, state->made_ticks, event.ticks);
   }
-  if (end > event.time) {
-    ftl_event_heap_push(&run->heap, (ftl_event){.time = end, .slot = event.slot});
+  if (end_ticks > event.ticks) {
+    ftl_event_heap_push(&run->heap, (ftl_event){.ticks = end_ticks, .slot = event.slot});
     return;
   }
   state->is_storing = false;
-  end_step(run, event.slot, event.time);
+  end_step(run, event.slot, event.ticks);
 }
 
 // What others asked for since the step's loads were made delays them as far as they still wait, or were asked for only
 // now: it came ahead of their last sectors.
 static void look_again(ftl_gpu_run *run, ftl_event event) {
   ftl_cta_state *state = &run->slots[event.slot];
-  ftl_traffic_waiting waiting = {.marks = state->wait.marks,
-                                 .sm = ftl_gpu_sm_of(run, event.slot),
-                                 .made = state->made,
-                                 .due = state->made + state->wait.intake,
-                                 .served = state->made + state->wait.asking < event.time ? event.time : 0};
-  int64_t late = ftl_traffic_overtaken(run->traffic, &waiting);
-  for (uint64_t due = state->wait.due; due != 0; due &= due - 1) state->arrival[__builtin_ctzll(due)] += late;
-  int64_t end = state->end + (state->wait.waits ? late : 0);
+  ftl_traffic_waiting waiting = {
+      .marks = state->wait.marks,
+      .sm = ftl_gpu_sm_of(run, event.slot),
+      .made_ticks = state->made_ticks,
+      .due_ticks = state->made_ticks + state->wait.intake_ticks,
+      .served_ticks = state->made_ticks + state->wait.asking_ticks < event.ticks ? event.ticks : 0};
+  int64_t late_ticks = ftl_traffic_overtaken(run->traffic, &waiting);
+  for (uint64_t due = state->wait.due; due != 0; due &= due - 1)
+    state->arrival_ticks[__builtin_ctzll(due)] += late_ticks;
+  int64_t end_ticks = state->end_ticks + (state->wait.waits ? late_ticks : 0);
   state->is_waiting = false;
-  end_loads(run, event.slot, end > event.time ? end : event.time);
+  end_loads(run, event.slot, end_ticks > event.ticks ? end_ticks : event.ticks);
 }
 
-static bool is_longer_than(const ftl_tile_marks *marks, int64_t time) {
-  return marks->l2 > time || marks->far > time || marks->dram > time || marks->gpc > time;
+static bool is_longer_than(const ftl_tile_marks *marks, int64_t ticks) {
+  return marks->l2_ticks > ticks || marks->far_ticks > ticks || marks->dram_ticks > ticks || marks->gpc_ticks > ticks;
 }
 
 // Half the difference of how many CTAs of the slot's SM, in the same segment, came before its own and after it.
@@ -236,13 +239,13 @@ static double place_among(const ftl_gpu_run *run, int32_t slot) {
   return (double)ahead / 2;
 }
 
-// By how much the slot's step or group of steps, which takes `time` on average, deviates from that: its GPC's clock,
+// By how much the slot's step or group of steps, which takes `ticks` on average, deviates from that: its GPC's clock,
 // its turn on the SM, and at random.
-static int64_t deviation_of(const ftl_gpu_run *run, int32_t slot, int64_t time) {
+static int64_t deviation_of(const ftl_gpu_run *run, int32_t slot, int64_t ticks) {
   const ftl_cta_state *state = &run->slots[slot];
   const ftl_arch *arch = run->launch->arch;
   int32_t sm = ftl_gpu_sm_of(run, slot), others = run->resident[sm] - 1;
-  double cycles = (double)time / FTL_TRAFFIC_UNIT;
+  double cycles = (double)ticks / FTL_TICKS_PER_CYCLE;
   double drift = ftl_pace_drift(arch->sm_drift_ns, run->traffic->sm_khz, cycles);
   double steady = run->gpc_slowness[run->traffic->homes[sm].gpc] * cycles;
   if (others > 0) {
@@ -258,14 +261,14 @@ static int64_t deviation_of(const ftl_gpu_run *run, int32_t slot, int64_t time) 
   }
   int64_t step = (int64_t)state->step * DRAWS_A_STEP + state->segment;
   double deviation = ftl_pace_deviation(drift, state->cta, step, cycles) + steady;
-  return (int64_t)((deviation > -cycles ? deviation : -cycles) * FTL_TRAFFIC_UNIT);
+  return (int64_t)((deviation > -cycles ? deviation : -cycles) * FTL_TICKS_PER_CYCLE);
 }
 
 // What the state's segment takes more because its code is not in the SM's instruction cache yet.
 static int64_t cold_time(const ftl_gpu_run *run, ftl_cta_state *state) {
   if (state->segment < state->first_cold) return 0;
   state->first_cold = state->segment + 1;
-  return PER_STEP_UNIT * run->times->cold[state->segment];
+  return FTL_TICKS_PER_SIXTEENTH * run->times->cold_sixteenths[state->segment];
 }
 
 // What the slot's CTA takes more where it begins while the SM's others are in other segments than its first.
@@ -275,39 +278,39 @@ static int64_t succession_time(const ftl_gpu_run *run, int32_t slot) {
   int32_t first = slot - slot % run->ctas_per_sm, elsewhere = 0;
   for (int32_t i = first; i < first + run->ctas_per_sm; i++)
     elsewhere += run->slots[i].start_cycle != INT64_MAX && run->slots[i].segment != state->segment;
-  return PER_STEP_UNIT * run->times->succession * elsewhere / (run->times->most_ctas - 1);
+  return FTL_TICKS_PER_SIXTEENTH * run->times->succession_sixteenths * elsewhere / (run->times->most_ctas - 1);
 }
 
 // Of the loads that the slot's step waits for in its time. The first tiles of a loop that runs once are asked for by
 // the code before it, which has no time of its own: where both load, one behind the other, each has half of the wait.
 static int64_t latency_of_step(const ftl_gpu_run *run, ftl_cta_state *state, const ftl_step_wait *wait) {
-  int64_t own = wait->latency_cycles, before = state->latency_before;
+  int64_t own = wait->latency_cycles, before = state->latency_before_cycles;
   int64_t latency = own > 0 && before > 0 ? (own + before) / 2 : own + before;
-  state->latency_before = run->is_timed[state->segment] ? 0 : latency;
+  state->latency_before_cycles = run->is_timed[state->segment] ? 0 : latency;
   return ftl_larger(latency, run->times->latency_cycles[0]);
 }
 
-// Of the slot's step or group of steps, all that it waits for included (1/65536 cycle).
+// Of the slot's step or group of steps, all that it waits for included, in ticks.
 static int64_t time_of_step(ftl_gpu_run *run, int32_t slot, const ftl_step_wait *wait) {
   ftl_cta_state *state = &run->slots[slot];
-  state->pace = ftl_gpu_pace_of(run, slot, latency_of_step(run, state, wait));
-  int64_t time = state->pace * state->count;
-  time += deviation_of(run, slot, time);
-  time += cold_time(run, state) + succession_time(run, slot);
-  time += wait->queue + state->untimed * run->resident[ftl_gpu_sm_of(run, slot)];
-  state->untimed = 0;
-  return time > wait->least ? time : wait->least;
+  state->pace_ticks = ftl_gpu_pace_of(run, slot, latency_of_step(run, state, wait));
+  int64_t ticks = state->pace_ticks * state->count;
+  ticks += deviation_of(run, slot, ticks);
+  ticks += cold_time(run, state) + succession_time(run, slot);
+  ticks += wait->queue_ticks + state->untimed_ticks * run->resident[ftl_gpu_sm_of(run, slot)];
+  state->untimed_ticks = 0;
+  return ticks > wait->least_ticks ? ticks : wait->least_ticks;
 }
 
 // What a spill of the present segment writes.
-static void write_local_lines(ftl_gpu_run *run, int32_t slot, int64_t now) {
+static void write_local_lines(ftl_gpu_run *run, int32_t slot, int64_t now_ticks) {
   for (int32_t rank = 0; run->local.lines && rank < run->cluster_ctas; rank++) {
     ftl_cta_member member = ftl_gpu_member(run, slot, rank);
     int32_t side = run->traffic->homes[ftl_gpu_sm_of(run, member.slot)].side;
     ftl_traffic_settle(run->traffic);
     int64_t written =
         ftl_local_lines_store(&run->local, member.slot, run->slots[slot].segment, side, run->traffic->tags);
-    ftl_traffic_spill(run->traffic, written, now);
+    ftl_traffic_spill(run->traffic, written, now_ticks);
   }
 }
 
@@ -315,7 +318,7 @@ static ftl_status step(ftl_gpu_run *run, ftl_event event, ftl_error *error) {
   ftl_cta_state *state = &run->slots[event.slot];
   if (state->is_ending) {
     state->is_ending = false;
-    ftl_gpu_end_cta(run, event.slot, event.time);
+    ftl_gpu_end_cta(run, event.slot, event.ticks);
     return FTL_OK;
   }
   if (state->is_waiting) {
@@ -328,29 +331,29 @@ static ftl_status step(ftl_gpu_run *run, ftl_event event, ftl_error *error) {
     return FTL_OK;
   }
   if (try_put_off(run, event)) return FTL_OK;
-  if (run->segments->has_direct) ftl_gpu_begin_step_in_l1(run, event.slot, event.time);
+  if (run->segments->has_direct) ftl_gpu_begin_step_in_l1(run, event.slot, event.ticks);
   ftl_step_wait *wait = &state->wait;
   *wait = (ftl_step_wait){0};
-  ftl_status status = access_tiles(run, event.slot, false, event.time, wait, error);
+  ftl_status status = access_tiles(run, event.slot, false, event.ticks, wait, error);
   if (status != FTL_OK) return status;
-  write_local_lines(run, event.slot, event.time);
+  write_local_lines(run, event.slot, event.ticks);
   if (!run->plan.is_stream) {
     state->work += run->work_of_segment[state->segment] * state->count;
     run->work += run->work_of_segment[state->segment] * state->count;
   }
   run->num_steps++;
-  int64_t end = event.time + time_of_step(run, event.slot, wait);
-  int64_t looks = event.time + run->traffic->hit_latency * FTL_TRAFFIC_UNIT;
-  bool asks_long = event.time + wait->asking > looks;
-  if (asks_long) looks = event.time + wait->asking;
+  int64_t end_ticks = event.ticks + time_of_step(run, event.slot, wait);
+  int64_t looks_ticks = event.ticks + run->traffic->hit_latency_cycles * FTL_TICKS_PER_CYCLE;
+  bool asks_long = event.ticks + wait->asking_ticks > looks_ticks;
+  if (asks_long) looks_ticks = event.ticks + wait->asking_ticks;
   bool is_straight = state->segment % 2 == 0;  // CTAs that start together ask for a lot together
-  if ((is_straight && asks_long) || is_longer_than(&wait->marks, looks)) {
-    state->made = event.time;
+  if ((is_straight && asks_long) || is_longer_than(&wait->marks, looks_ticks)) {
+    state->made_ticks = event.ticks;
     state->is_waiting = true;
-    state->end = end;
-    ftl_event_heap_push(&run->heap, (ftl_event){.time = looks, .slot = event.slot});
+    state->end_ticks = end_ticks;
+    ftl_event_heap_push(&run->heap, (ftl_event){.ticks = looks_ticks, .slot = event.slot});
   } else {
-    end_loads(run, event.slot, end);
+    end_loads(run, event.slot, end_ticks);
   }
   return FTL_OK;
 }
@@ -431,7 +434,7 @@ static ftl_status allocate(ftl_gpu_run *run, ftl_error *error) {
   run->slots = calloc(num_slots, sizeof *run->slots);
   run->sm_of_slot = calloc(num_slots, sizeof *run->sm_of_slot);
   run->resident = calloc(num_sms, sizeof *run->resident);
-  run->active_since = calloc(num_sms, sizeof *run->active_since);
+  run->active_since_cycle = calloc(num_sms, sizeof *run->active_since_cycle);
   run->has_code = calloc(num_sms, sizeof *run->has_code);
   ftl_status status = ftl_cta_exprs_init(&run->cta_exprs, run->segments->tile, error);
   if (status != FTL_OK) return status;
@@ -441,8 +444,8 @@ static ftl_status allocate(ftl_gpu_run *run, ftl_error *error) {
   run->trails = calloc(num_slots * (size_t)run->num_cursors + 1, sizeof *run->trails);
   run->members = calloc(num_slots * (size_t)run->cluster_ctas, sizeof *run->members);
   run->heap.events = calloc(num_slots, sizeof *run->heap.events);
-  if (!run->slots || !run->sm_of_slot || !run->members || !run->resident || !run->active_since || !run->has_code ||
-      !run->cta_values || !run->cursors || !run->trails || !run->heap.events)
+  if (!run->slots || !run->sm_of_slot || !run->members || !run->resident || !run->active_since_cycle ||
+      !run->has_code || !run->cta_values || !run->cursors || !run->trails || !run->heap.events)
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for tile steps");
   for (size_t slot = 0; slot < num_slots; slot++) {
     run->sm_of_slot[slot] = (int32_t)slot / run->ctas_per_sm;
@@ -465,7 +468,7 @@ static void release(ftl_gpu_run *run) {
   free(run->sm_of_slot);
   free(run->members);
   free(run->resident);
-  free(run->active_since);
+  free(run->active_since_cycle);
   free(run->has_code);
   ftl_cta_exprs_fini(&run->cta_exprs);
   free(run->cta_values);
@@ -498,8 +501,8 @@ ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segme
   if (plan.period > 0) find_work(&run);
   ftl_status status = allocate(&run, error);
   if (status == FTL_OK) status = run_events(&run, error);
-  int64_t taken = traffic->intake.free / FTL_TRAFFIC_UNIT;  // stores that wait in queues hold up no CTA
-  if (taken > out->end_cycle) out->end_cycle = taken;
+  int64_t taken_cycles = traffic->intake.free_ticks / FTL_TICKS_PER_CYCLE;  // stores that wait in queues hold up no CTA
+  if (taken_cycles > out->end_cycle) out->end_cycle = taken_cycles;
   // Skipped periods kept every SM as busy as the average of those that ran.
   if (status == FTL_OK && run.skipped_cycles > 0) {
     int64_t ran = out->end_cycle;
@@ -507,7 +510,7 @@ ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segme
     out->cta_cycles += (int64_t)((__extension__(__int128) out->cta_cycles) * run.skipped_cycles / ran);
     out->end_cycle += run.skipped_cycles;
   }
-  out->end_cycle += traffic->hit_latency;  // CTAs end before their last stores are answered, the launch does not
+  out->end_cycle += traffic->hit_latency_cycles;  // CTAs end before their last stores are answered, the launch does not
   ftl_traffic_settle(traffic);
   // Stores do not wait, but the launch ends when what they wrote has passed DRAM. What is written back behind it takes
   // time of the next one, in a stream of launches as much as the last one's took of this.

@@ -11,11 +11,12 @@ typedef struct ftl_gpu_steps {
   int64_t end_cycle;               // SM cycles
   int64_t sm_active_cycles;        // summed over SMs
   int64_t cta_cycles;              // residence summed over CTAs
-  int64_t skipped_ctas;            // stood in for by periods that agreed
+  int64_t skipped_ctas;            // stood in for by periods that agreed; no result, but what tests look at
   int64_t period_spread_permille;  // difference of the last two periods when CTAs were skipped
   ftl_traffic_counts counts;       // skipped CTAs included
 } ftl_gpu_steps;
 
+// `times` measures what is asked for first; `traffic` is left as the launch leaves it. FTL_INTERRUPTED, FTL_NO_MEMORY.
 FTL_MUST_USE ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segments, ftl_step_times *times,
                                           ftl_walk_plan plan, ftl_traffic *traffic, ftl_gpu_steps *out,
                                           ftl_error *error);

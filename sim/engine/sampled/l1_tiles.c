@@ -2,11 +2,12 @@
 
 #include <stdlib.h>
 
+#include "base/integer.h"
 #include "base/sectors.h"
 
 int64_t ftl_l1_capacity_bytes(const ftl_arch *arch, const ftl_warp_program *program, int64_t num_ctas) {
   int64_t unit = arch->shared_unit_bytes, shared = program->shared_bytes + arch->shared_reserved_bytes_per_cta;
-  int64_t left = arch->l1_unified_bytes - (shared + unit - 1) / unit * unit * num_ctas;
+  int64_t left = arch->l1_unified_bytes - ftl_round_up(shared, unit) * num_ctas;
   return left > 0 ? left : 0;
 }
 

@@ -10,9 +10,9 @@
 
 #include "engine/sampled/segments.h"
 
-// Of a lone CTA's iteration at one latency (1/16 cycle, cycles).
+// Of a lone CTA's iteration at one latency.
 typedef struct ftl_latency_point {
-  int64_t time, latency_cycles;
+  int64_t time_sixteenths, latency_cycles;
 } ftl_latency_point;
 
 // Whether an iteration that asks for its loads `lookahead` iterations before it waits for them has time for the latency
@@ -25,6 +25,6 @@ int32_t ftl_latency_lookahead(const ftl_segment *loop);
 
 // Two times of which the second is of a longer latency: their mean where that is hidden, or where it is the shorter
 // time, which a longer latency never makes it. Gives by how much they change.
-int64_t ftl_latency_pool(int64_t *time, int64_t *longer, bool is_hidden);
+int64_t ftl_latency_pool(int64_t *time_sixteenths, int64_t *longer_sixteenths, bool is_hidden);
 
 #endif

@@ -22,6 +22,7 @@ typedef struct ftl_line_strips {
   int64_t num_asked;
 } ftl_line_strips;
 
+// False when memory is out.
 FTL_MUST_USE bool ftl_line_strips_try_init(ftl_line_strips *strips);
 void ftl_line_strips_fini(ftl_line_strips *strips);
 // The strip in which the first row's lines begin at `wanted->first_line`, and so on. NULL the first time that it is

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/sectors.h"
+#include "engine/sampled/time_units.h"
 #include "engine/sampled/traffic.h"
 #include "machine/dram/map.h"
 #include "machine/l2/hash.h"
@@ -21,13 +22,13 @@ ftl_lone_latency ftl_lone_latency_of(const ftl_arch *arch, int64_t sm_khz, int64
 }
 
 // Cycles without progress after which the SM is called stuck: far longer than any latency that is asked for.
-enum { STUCK_WINDOWS = 100000, PORT_UNIT = 256 };
+enum { STUCK_WINDOWS = 100000 };
 
 // Requests that take equally long, answered in the order in which they were made.
 typedef struct lone_queue {
   ftl_mem_reply *pending;  // ring: `time` is when the line is at the SM's read port
   uint8_t *num_sectors;    // of each that the port lets in; 0: of a write
-  int64_t head, count, latency;
+  int64_t head, count, latency_cycles;
 } lone_queue;
 
 enum { NEAR, FAR, LAST, LOCAL, NUM_QUEUES };
@@ -36,8 +37,8 @@ enum { CAPACITY = 1 << 16 };
 typedef struct lone_memory {
   ftl_l2_hash hash;
   lone_queue queues[NUM_QUEUES];
-  int64_t line_cost;                         // 1/PORT_UNIT cycles that a line occupies the read port
-  int64_t port_free;                         // 1/PORT_UNIT cycles
+  int64_t line_256ths;                       // that a line occupies the read port
+  int64_t port_free_256ths;                  // when it has passed what came before
   int64_t num_lines;                         // asked for
   int64_t lines_per_chunk, chunks_per_late;  // of so many chunks of a DRAM channel one finds it in a refresh; 0: none
 } lone_memory;
@@ -54,7 +55,8 @@ static void ask(lone_memory *memory, const ftl_mem_request *request) {
   lone_queue *queue = queue_of(memory, request);
   FTL_CHECK(queue->count < CAPACITY, "more than %d requests in flight from one SM", CAPACITY);
   int64_t i = (queue->head + queue->count++) % CAPACITY;
-  queue->pending[i] = (ftl_mem_reply){.time = request->time + queue->latency, .transaction = request->transaction};
+  queue->pending[i] =
+      (ftl_mem_reply){.time = request->time + queue->latency_cycles, .transaction = request->transaction};
   queue->num_sectors[i] = request->kind == FTL_MEM_READ ? (uint8_t)ftl_num_sectors(request->sectors) : 0;
 }
 
@@ -71,12 +73,12 @@ static lone_queue *earliest(lone_memory *memory) {
 static void deliver_until(lone_memory *memory, ftl_sm *sm, int64_t until) {
   for (lone_queue *queue; (queue = earliest(memory))->count > 0;) {
     ftl_mem_reply reply = queue->pending[queue->head];
-    int64_t at_port = reply.time * PORT_UNIT;
-    if (memory->port_free > at_port) at_port = memory->port_free;
-    int64_t passed = at_port + memory->line_cost * queue->num_sectors[queue->head] / 4;
-    if (passed / PORT_UNIT >= until) return;
-    memory->port_free = passed;
-    reply.time = passed / PORT_UNIT;
+    int64_t at_port_256ths = reply.time * FTL_256THS_PER_CYCLE;
+    if (memory->port_free_256ths > at_port_256ths) at_port_256ths = memory->port_free_256ths;
+    int64_t passed_256ths = at_port_256ths + memory->line_256ths * queue->num_sectors[queue->head] / 4;
+    if (passed_256ths / FTL_256THS_PER_CYCLE >= until) return;
+    memory->port_free_256ths = passed_256ths;
+    reply.time = passed_256ths / FTL_256THS_PER_CYCLE;
     ftl_sm_deliver(sm, &reply);
     queue->head = (queue->head + 1) % CAPACITY;
     queue->count--;
@@ -93,7 +95,7 @@ static void note_end(ftl_sm *sm, const ftl_lone_ctas *ctas, const ftl_sm_finishe
 }
 
 static int64_t shortest_latency(const lone_memory *memory) {
-  int64_t local = memory->queues[LOCAL].latency, other = memory->queues[NEAR].latency;
+  int64_t local = memory->queues[LOCAL].latency_cycles, other = memory->queues[NEAR].latency_cycles;
   return local < other ? local : other;
 }
 
@@ -120,17 +122,17 @@ static void run_windows(ftl_sm *sm, lone_memory *memory, const ftl_lone_ctas *ct
 
 static void set_rates(lone_memory *memory, const ftl_arch *arch, int64_t sm_khz) {
   memory->hash = ftl_l2_hash_init(arch);
-  memory->line_cost =
-      arch->l1_line_bytes * PORT_UNIT * sm_khz / (arch->noc_sm_read_bytes_per_cycle * arch->clock_l2_khz);
+  memory->line_256ths =
+      arch->l1_line_bytes * FTL_256THS_PER_CYCLE * sm_khz / (arch->noc_sm_read_bytes_per_cycle * arch->clock_l2_khz);
   memory->lines_per_chunk = ftl_dram_map_init(arch).lines_per_chunk;
   if (arch->dram_trfc_cycles > 0) memory->chunks_per_late = arch->dram_trefi_cycles / arch->dram_trfc_cycles;
 }
 
 static bool try_allocate(lone_memory *memory, ftl_lone_latency latency) {
-  memory->queues[NEAR].latency = latency.near_cycles;
-  memory->queues[FAR].latency = latency.far_cycles;
-  memory->queues[LAST].latency = latency.last_cycles;
-  memory->queues[LOCAL].latency = latency.local_cycles;
+  memory->queues[NEAR].latency_cycles = latency.near_cycles;
+  memory->queues[FAR].latency_cycles = latency.far_cycles;
+  memory->queues[LAST].latency_cycles = latency.last_cycles;
+  memory->queues[LOCAL].latency_cycles = latency.local_cycles;
   for (int i = 0; i < NUM_QUEUES; i++) {
     lone_queue *queue = &memory->queues[i];
     queue->pending = malloc(CAPACITY * sizeof *queue->pending);

@@ -51,13 +51,14 @@ static int64_t last_mark(const ftl_loop_marks *marks, int32_t slot, int32_t k) {
   return marks->cycle[slot][k][marks->count[slot][k] - 1];
 }
 
-// Iterations of loop k, in 1/FTL_STEP_UNIT, that a slot has ended by `cycle`, those under way by their share.
+// Iterations of loop k, in sixteenths of one, that a slot has ended by `cycle`, those under way by their share.
 static int64_t iterations_by(const ftl_loop_marks *marks, int32_t slot, int32_t k, int64_t cycle) {
   const int64_t *mark = marks->cycle[slot][k];
   int32_t count = marks->count[slot][k], i = 0;
   while (i < count && mark[i] <= cycle) i++;
-  if (i == 0 || i == count) return (int64_t)i * FTL_STEP_UNIT;
-  return (int64_t)i * FTL_STEP_UNIT + (cycle - mark[i - 1]) * FTL_STEP_UNIT / (mark[i] - mark[i - 1]);
+  if (i == 0 || i == count) return (int64_t)i * FTL_SIXTEENTHS_PER_CYCLE;
+  return (int64_t)i * FTL_SIXTEENTHS_PER_CYCLE +
+         (cycle - mark[i - 1]) * FTL_SIXTEENTHS_PER_CYCLE / (mark[i] - mark[i - 1]);
 }
 
 typedef struct cycle_span {
@@ -84,8 +85,8 @@ static int64_t common_iteration_time(const ftl_loop_marks *marks, int32_t k, int
   if (span.until <= span.from) return 0;
   for (int32_t slot = 0; slot < num_ctas; slot++)
     iterations += iterations_by(marks, slot, k, span.until) - iterations_by(marks, slot, k, span.from);
-  if (iterations < 2 * num_ctas * FTL_STEP_UNIT) return 0;
-  return (span.until - span.from) * FTL_STEP_UNIT * FTL_STEP_UNIT * num_ctas / iterations;
+  if (iterations < 2 * num_ctas * FTL_SIXTEENTHS_PER_CYCLE) return 0;
+  return (span.until - span.from) * FTL_SIXTEENTHS_PER_CYCLE * FTL_SIXTEENTHS_PER_CYCLE * num_ctas / iterations;
 }
 
 bool ftl_loop_marks_are_apart(const ftl_loop_marks *marks, int32_t k, int32_t num_ctas) {
@@ -99,8 +100,8 @@ static int64_t own_iteration_time(const ftl_loop_marks *marks, int32_t k, int32_
     int32_t count = marks->count[slot][k], from = count > 2 ? count / 2 - 1 : 0;
     const int64_t *cycle = marks->cycle[slot][k];
     if (count == 0) continue;
-    sum += count > 1 ? (cycle[count - 1] - cycle[from]) * FTL_STEP_UNIT / (count - 1 - from)
-                     : (cycle[0] - before[slot]) * FTL_STEP_UNIT;
+    sum += count > 1 ? (cycle[count - 1] - cycle[from]) * FTL_SIXTEENTHS_PER_CYCLE / (count - 1 - from)
+                     : (cycle[0] - before[slot]) * FTL_SIXTEENTHS_PER_CYCLE;
     num++;
   }
   return num > 0 ? sum / num : 0;
@@ -113,44 +114,46 @@ typedef struct slot_cycles {
 
 // What a loop took beyond its periodic iterations belongs to the code before it. A loop that ran once cannot be told
 // from that code: all of it is the iteration.
-static void fill_loop(const ftl_loop_marks *marks, int32_t num_ctas, int32_t k, slot_cycles *before, int64_t *time) {
+static void fill_loop(const ftl_loop_marks *marks, int32_t num_ctas, int32_t k, slot_cycles *before,
+                      int64_t *sixteenths) {
   int64_t iteration = common_iteration_time(marks, k, num_ctas), sum_around = 0;
   if (iteration == 0) iteration = own_iteration_time(marks, k, num_ctas, before->at);
   for (int32_t slot = 0; slot < num_ctas; slot++) {
     if (marks->count[slot][k] == 0) continue;
-    sum_around += (last_mark(marks, slot, k) - before->at[slot]) * FTL_STEP_UNIT - iteration * marks->count[slot][k];
+    sum_around +=
+        (last_mark(marks, slot, k) - before->at[slot]) * FTL_SIXTEENTHS_PER_CYCLE - iteration * marks->count[slot][k];
     before->at[slot] = last_mark(marks, slot, k);
   }
-  time[2 * k + 1] = iteration;
-  time[2 * k] = sum_around > 0 ? sum_around / num_ctas : 0;
+  sixteenths[2 * k + 1] = iteration;
+  sixteenths[2 * k] = sum_around > 0 ? sum_around / num_ctas : 0;
 }
 
 // The code in the outer loop, from its last iteration. The code before it is what is left of the time until its first
 // iteration ended, had that been like the last but for the number of iterations in it.
-static void fill_outer(const ftl_loop_marks *marks, int32_t num_ctas, slot_cycles *before, int64_t *time) {
+static void fill_outer(const ftl_loop_marks *marks, int32_t num_ctas, slot_cycles *before, int64_t *sixteenths) {
   const ftl_outer_loop *outer = &marks->segments->outer;
   slot_cycles at = *before;
   int64_t sum_last = 0, sum_before = 0;
   for (int32_t slot = 0; slot < num_ctas; slot++)
     if (marks->outer[slot].count > 1) at.at[slot] = marks->outer[slot].cycle[marks->outer[slot].count - 2];
   slot_cycles begin = at;
-  for (int32_t k = outer->first / 2; k < outer->last / 2; k++) fill_loop(marks, num_ctas, k, &at, time);
+  for (int32_t k = outer->first / 2; k < outer->last / 2; k++) fill_loop(marks, num_ctas, k, &at, sixteenths);
   for (int32_t slot = 0; slot < num_ctas; slot++) {
     const ftl_outer_marks *o = &marks->outer[slot];
     if (o->count == 0) continue;
-    int64_t end = o->cycle[o->count - 1], as_last = (end - begin.at[slot]) * FTL_STEP_UNIT;
+    int64_t end = o->cycle[o->count - 1], as_last = (end - begin.at[slot]) * FTL_SIXTEENTHS_PER_CYCLE;
     sum_last += end - at.at[slot];
     for (int32_t k = outer->first / 2; k < outer->last / 2; k++)
-      as_last += (o->first_count[k] - marks->count[slot][k]) * time[2 * k + 1];
-    if (o->count > 1) sum_before += (o->cycle[0] - before->at[slot]) * FTL_STEP_UNIT - as_last;
+      as_last += (o->first_count[k] - marks->count[slot][k]) * sixteenths[2 * k + 1];
+    if (o->count > 1) sum_before += (o->cycle[0] - before->at[slot]) * FTL_SIXTEENTHS_PER_CYCLE - as_last;
     before->at[slot] = end;
   }
-  time[outer->last] = sum_last * FTL_STEP_UNIT / num_ctas;
-  time[outer->first - 2] = sum_before > 0 ? sum_before / num_ctas : 0;
+  sixteenths[outer->last] = sum_last * FTL_SIXTEENTHS_PER_CYCLE / num_ctas;
+  sixteenths[outer->first - 2] = sum_before > 0 ? sum_before / num_ctas : 0;
 }
 
 void ftl_loop_marks_times(const ftl_loop_marks *marks, int32_t num_ctas, const int64_t *starts, const int64_t *ends,
-                          int64_t *time) {
+                          int64_t *sixteenths) {
   const ftl_segments *segments = marks->segments;
   int32_t num_loops = segments->num_loops;
   slot_cycles before;
@@ -158,14 +161,14 @@ void ftl_loop_marks_times(const ftl_loop_marks *marks, int32_t num_ctas, const i
   memcpy(before.at, starts, (size_t)num_ctas * sizeof *starts);
   for (int32_t k = 0; k < num_loops; k++) {
     if (segments->outer.loop >= 0 && 2 * k + 2 == segments->outer.first) {
-      fill_outer(marks, num_ctas, &before, time);
+      fill_outer(marks, num_ctas, &before, sixteenths);
       k = segments->outer.last / 2;  // the loop that never runs behind it
     } else {
-      fill_loop(marks, num_ctas, k, &before, time);
+      fill_loop(marks, num_ctas, k, &before, sixteenths);
     }
   }
   for (int32_t slot = 0; slot < num_ctas; slot++) sum_end += ends[slot] - before.at[slot];
-  time[2 * num_loops] = sum_end * FTL_STEP_UNIT / num_ctas;
+  sixteenths[2 * num_loops] = sum_end * FTL_SIXTEENTHS_PER_CYCLE / num_ctas;
 }
 
 // A slot's time of one iteration, of those that it begins and ends in the span; 0 where there is none.

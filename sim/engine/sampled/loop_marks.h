@@ -3,6 +3,7 @@
 #ifndef FTL_ENGINE_SAMPLED_LOOP_MARKS_H
 #define FTL_ENGINE_SAMPLED_LOOP_MARKS_H
 
+#include "arch/arch_limits.h"
 #include "engine/sampled/segments.h"
 #include "machine/sm/sm.h"
 
@@ -10,7 +11,7 @@ enum {
   FTL_KEPT_ITERATIONS = 12,  // of a loop; the second half gives its time
   FTL_MOST_ITERATIONS = 48,  // of one that CTAs would else have run one after the other
   FTL_KEPT_OUTER = 2,        // of the loop around others; the last gives the times of what is in it
-  FTL_MARKED_CTAS = 32,      // that an SM holds
+  FTL_MARKED_CTAS = FTL_ARCH_MAX_sm_max_ctas,
 };
 
 // A CTA's iterations of the loop around others. What it does in it is marked in its last one alone.
@@ -44,8 +45,8 @@ bool ftl_loop_marks_are_apart(const ftl_loop_marks *marks, int32_t k, int32_t nu
 // loop, and where CTAs do not run a loop together for long enough to tell.
 void ftl_loop_marks_age_cycles(const ftl_loop_marks *marks, int32_t num_ctas, const int64_t *starts,
                                const int64_t *ends, double *cycles);
-// The time of each segment, in 1/FTL_STEP_UNIT cycle, of CTAs in `num_ctas` slots that started and ended so.
+// The time of each segment, of CTAs in `num_ctas` slots that started and ended so.
 void ftl_loop_marks_times(const ftl_loop_marks *marks, int32_t num_ctas, const int64_t *starts, const int64_t *ends,
-                          int64_t *time);
+                          int64_t *sixteenths);
 
 #endif

@@ -27,8 +27,7 @@ static int64_t first_bytes(const ftl_segments *segments, const ftl_warp_program 
       if (step.is_steady) cursor = ftl_ref_cursor_at(segments->tile, ref, cta, 0);
       ftl_tile_place place = ftl_ref_place(segments->tile, ref, &step, &cursor, &(ftl_cta_at){.cta = cta}, 0);
       sum += (int64_t)place.num_rows * place.row_bytes;
-      *all +=
-          (int64_t)ref->ref.rows * ref->ref.columns * ftl_dtype_bytes(segments->tile->tensors[ref->ref.tensor].dtype);
+      *all += ftl_tile_ref_bytes(segments->tile, &ref->ref);
     }
   }
   return sum;

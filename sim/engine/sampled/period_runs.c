@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/integer.h"
 #include "engine/sampled/cta_shape.h"
 #include "engine/sampled/ref_range.h"
 
@@ -88,7 +89,7 @@ static bool try_find_tensors(grid_runs *runs, int64_t l2_bytes) {
     fresh += fresh_bytes(tensor, &tile->tensors[i]);
   }
   if (fresh == 0) return false;
-  runs->flushing_periods = (FLUSHING_L2S * l2_bytes + fresh - 1) / fresh;
+  runs->flushing_periods = ftl_divide_up(FLUSHING_L2S * l2_bytes, fresh);
   return true;
 }
 
@@ -161,7 +162,7 @@ static bool come_in_runs(const ftl_segments *segments, const ftl_warp_program *p
 
 int64_t ftl_period_of_runs(const ftl_segments *segments, const ftl_warp_program *program, int64_t l2_bytes,
                            int64_t most_ctas) {
-  int64_t num_ctas = segments->tile->num_ctas, least = (num_ctas + MOST_PERIODS - 1) / MOST_PERIODS;
+  int64_t num_ctas = segments->tile->num_ctas, least = ftl_divide_up(num_ctas, MOST_PERIODS);
   for (int64_t period = least; period < most_ctas && period * LEAST_PERIODS <= num_ctas; period++)
     if (num_ctas % period == 0 && come_in_runs(segments, program, l2_bytes, period)) return period;
   return 0;

@@ -21,10 +21,6 @@ enum {
   STREAM_LINES = 1 << 15,  // if all that it moves has so many
 };
 
-static int64_t tile_bytes(const ftl_segments *segments, const ftl_tile_ref *ref) {
-  return (int64_t)ref->rows * ref->columns * ftl_dtype_bytes(segments->tile->tensors[ref->tensor].dtype);
-}
-
 // How often CTAs that stand for all of the grid come to each segment, iterations of loops included. They are spread by
 // the golden ratio, which meets no period of the grid: the CTA in its middle may be a causal head's first, with one
 // iteration.
@@ -53,7 +49,7 @@ static moved_by_refs moved_by(const ftl_segments *segments, const segment_visits
   moved_by_refs moved = {0};
   for (int32_t s = 0; s < 2 * segments->num_loops + 1; s++)
     for (int32_t i = 0; i < segments->segments[s].num_refs; i++) {
-      int64_t bytes = visits->of[s] * tile_bytes(segments, &segments->segments[s].refs[i].ref);
+      int64_t bytes = visits->of[s] * ftl_tile_ref_bytes(segments->tile, &segments->segments[s].refs[i].ref);
       if (bytes > moved.most) moved.most = bytes;
       moved.all += bytes;
     }
@@ -70,7 +66,7 @@ static int64_t lines_share(int64_t count) {
 // Of the pieces of a row that a tile is made of.
 static int64_t pieces_bytes(const ftl_segments *segments, const ftl_segment_ref *ref) {
   int64_t pieces = ref->ref.columns / ref->piece_columns;
-  return tile_bytes(segments, &ref->ref) / pieces * lines_share(pieces);
+  return ftl_tile_ref_bytes(segments->tile, &ref->ref) / pieces * lines_share(pieces);
 }
 
 // Lines of the smallest tile that carries a share worth the name, but for numbers a row (LSE); 1, so that every set is
@@ -80,16 +76,15 @@ static int64_t smallest_tile_lines(const ftl_segments *segments, const segment_v
                                    const ftl_walk_plan *plan) {
   int64_t smallest = 0, all_bytes = 0;
   for (int32_t i = 0; i < segments->tile->num_tensors; i++) {
-    const ftl_tensor *tensor = &segments->tile->tensors[i];
-    all_bytes += tensor->num_batches * tensor->num_heads * tensor->num_rows * tensor->num_columns *
-                 ftl_dtype_bytes(tensor->dtype);
+    all_bytes += ftl_tensor_bytes(&segments->tile->tensors[i]);
   }
   if (all_bytes <= SMALL_BYTES) return 1;
   int64_t most = moved_by(segments, visits).most;
   for (int32_t s = 0; s < 2 * segments->num_loops + 1; s++) {
     for (int32_t i = 0; i < segments->segments[s].num_refs; i++) {
       const ftl_segment_ref *ref = &segments->segments[s].refs[i];
-      if (ref->ref.columns == 1 || FTL_SAMPLED_LEAST_SHARE * visits->of[s] * tile_bytes(segments, &ref->ref) < most)
+      if (ref->ref.columns == 1 ||
+          FTL_SAMPLED_LEAST_SHARE * visits->of[s] * ftl_tile_ref_bytes(segments->tile, &ref->ref) < most)
         continue;
       int64_t bytes = pieces_bytes(segments, ref);
       if (ref->multicast.num_ctas > 1) bytes /= ref->multicast.num_ctas;
@@ -120,7 +115,8 @@ bool ftl_sampled_try_plan(const ftl_launch *launch, ftl_walk_plan *plan) {
   return true;
 }
 
-static int64_t scaled(int64_t x, int64_t part, int64_t whole) {
+// x * part / whole without overflow, rounded down; 0 of an empty whole.
+static int64_t scaled_down(int64_t x, int64_t part, int64_t whole) {
   return whole > 0 ? (int64_t)((__extension__(__int128) x) * part / whole) : 0;
 }
 
@@ -137,7 +133,7 @@ static const ftl_sm_counters *typical_counters(ftl_step_times *times, const ftl_
   const ftl_traffic_counts *counts = &steps->counts;
   int64_t mean = counts->num_loads > 0 ? counts->load_latency_cycles / counts->num_loads : 0;
   int32_t i = 0, row = are_sms_full(times, steps);
-  if (row == 1 && 8 * times->succession > times->whole_cta[1][0]) return &times->succeeding;
+  if (row == 1 && 8 * times->succession_sixteenths > times->whole_cta_sixteenths[1][0]) return &times->succeeding;
   while (i + 1 < FTL_NUM_STEP_LATENCIES && times->latency_cycles[i + 1] <= mean) i++;
   return &ftl_step_times_point(times, row, i)->counters;
 }
@@ -149,11 +145,11 @@ static const ftl_sm_counters *storing_counters(ftl_step_times *times, const ftl_
 
 // Stall cycles in the proportions of the SM run, so that they sum to the residence of all warps.
 static void fill_stalls(const ftl_sm_counters *typical, ftl_sm_counters *sm) {
-  int64_t issued = scaled(typical->stall_cycles[FTL_STALL_SELECTED], sm->warp_insts, typical->warp_insts);
+  int64_t issued = scaled_down(typical->stall_cycles[FTL_STALL_SELECTED], sm->warp_insts, typical->warp_insts);
   int64_t waiting = typical->resident_warp_cycles - typical->stall_cycles[FTL_STALL_SELECTED];
   int64_t left = sm->resident_warp_cycles > issued ? sm->resident_warp_cycles - issued : 0;
   for (int i = 0; i < FTL_STALL_COUNT; i++)
-    sm->stall_cycles[i] = i == FTL_STALL_SELECTED ? issued : scaled(typical->stall_cycles[i], left, waiting);
+    sm->stall_cycles[i] = i == FTL_STALL_SELECTED ? issued : scaled_down(typical->stall_cycles[i], left, waiting);
 }
 
 // Warps that stay to a CTA's end: of a role whose loops only its first warp runs (a TMA producer) the others leave at
@@ -186,15 +182,15 @@ static void fill_sm(const ftl_launch *launch, const ftl_static_work *work, const
   sm->active_cycles = steps->sm_active_cycles;
   sm->resident_warp_cycles = steps->cta_cycles * lasting_warps(launch->warps);
   int64_t insts = typical->warp_insts;
-  sm->l1_load_sectors = scaled(typical->l1_load_sectors, work->warp_insts, insts);
-  sm->l1_load_hit_sectors = scaled(typical->l1_load_hit_sectors, work->warp_insts, insts);
-  sm->l1_local_load_sectors = scaled(typical->l1_local_load_sectors, work->warp_insts, insts);
-  sm->l1_local_load_hit_sectors = scaled(typical->l1_local_load_hit_sectors, work->warp_insts, insts);
-  sm->l1_store_sectors = scaled(typical->l1_store_sectors, work->warp_insts, insts);
-  sm->l1_store_hit_sectors = scaled(typical->l1_store_hit_sectors, work->warp_insts, insts);
-  sm->local_sectors = scaled(typical->local_sectors, work->warp_insts, insts);
-  sm->global_store_bytes = scaled(storing->global_store_bytes, work->warp_insts, storing->warp_insts);
-  sm->global_store_sectors = scaled(storing->global_store_sectors, work->warp_insts, storing->warp_insts);
+  sm->l1_load_sectors = scaled_down(typical->l1_load_sectors, work->warp_insts, insts);
+  sm->l1_load_hit_sectors = scaled_down(typical->l1_load_hit_sectors, work->warp_insts, insts);
+  sm->l1_local_load_sectors = scaled_down(typical->l1_local_load_sectors, work->warp_insts, insts);
+  sm->l1_local_load_hit_sectors = scaled_down(typical->l1_local_load_hit_sectors, work->warp_insts, insts);
+  sm->l1_store_sectors = scaled_down(typical->l1_store_sectors, work->warp_insts, insts);
+  sm->l1_store_hit_sectors = scaled_down(typical->l1_store_hit_sectors, work->warp_insts, insts);
+  sm->local_sectors = scaled_down(typical->local_sectors, work->warp_insts, insts);
+  sm->global_store_bytes = scaled_down(storing->global_store_bytes, work->warp_insts, storing->warp_insts);
+  sm->global_store_sectors = scaled_down(storing->global_store_sectors, work->warp_insts, storing->warp_insts);
   fill_stalls(typical, sm);
 }
 
@@ -202,22 +198,22 @@ static void fill_sm(const ftl_launch *launch, const ftl_static_work *work, const
 // which says how many it sends for what it stores; sectors that rows share with others are among them.
 static int64_t written_sectors(const ftl_traffic_counts *counts, const ftl_sm_counters *sm) {
   int64_t once = sm->global_store_bytes / FTL_SECTOR_BYTES, touched = counts->store_sectors - counts->atomic_sectors;
-  int64_t sent = scaled(counts->store_bytes / FTL_SECTOR_BYTES, sm->global_store_sectors, once);
+  int64_t sent = scaled_down(counts->store_bytes / FTL_SECTOR_BYTES, sm->global_store_sectors, once);
   return (sent > touched ? sent : touched) + counts->atomic_sectors;
 }
 
 // Of lines that several tiles share the sample may have too few that are fetched.
 static int64_t dram_read_bytes(const ftl_launch *launch, int64_t sectors) {
   bool is_cold = launch->l2_before != FTL_L2_KEPT;
-  int64_t bytes = 32 * sectors;
+  int64_t bytes = FTL_SECTOR_BYTES * sectors;
   return is_cold && bytes < launch->least_read_bytes ? launch->least_read_bytes : bytes;
 }
 
 // As often as loads of tiles hit in the SM that ran in detail; those of spilled registers, of which L1 may have nearly
 // all, say nothing about tiles.
 static int64_t tile_hits_in_l1(const ftl_traffic_counts *counts, const ftl_sm_counters *sm) {
-  return scaled(counts->asked_sectors, sm->l1_load_hit_sectors - sm->l1_local_load_hit_sectors,
-                sm->l1_load_sectors - sm->l1_local_load_sectors);
+  return scaled_down(counts->asked_sectors, sm->l1_load_hit_sectors - sm->l1_local_load_hit_sectors,
+                     sm->l1_load_sectors - sm->l1_local_load_sectors);
 }
 
 static void fill_memory(const ftl_launch *launch, const ftl_traffic *traffic, const ftl_gpu_steps *steps,
@@ -232,17 +228,17 @@ static void fill_memory(const ftl_launch *launch, const ftl_traffic *traffic, co
   int64_t l1_hits = launch->warps->copy == FTL_COPY_LDG && !has_direct ? tile_hits_in_l1(counts, &out->sm) : 0;
   // The coalescer stands behind L1, so it joins the same share of what L1 lets through.
   int64_t past_l1 = counts->asked_sectors - l1_hits;
-  memory->coalesced_sectors = scaled(counts->coalesced_sectors, past_l1, counts->asked_sectors);
+  memory->coalesced_sectors = scaled_down(counts->coalesced_sectors, past_l1, counts->asked_sectors);
   memory->l2_read_sectors = past_l1 - memory->coalesced_sectors;
   memory->l2_write_sectors = written_sectors(counts, &out->sm);
   memory->l2_sectors_from_sms = memory->l2_read_sectors + memory->l2_write_sectors + out->sm.local_sectors;
   memory->local_sectors = out->sm.local_sectors;
   int64_t with_ecc = 1000 + launch->arch->dram_ecc_inline_milli;
   int64_t read_sectors = ftl_traffic_dram_read_sectors(traffic);
-  memory->dram_read_bytes = scaled(dram_read_bytes(launch, read_sectors), with_ecc, 1000);
-  memory->dram_write_bytes = scaled(32 * ftl_traffic_dram_write_sectors(traffic), with_ecc, 1000);
+  memory->dram_read_bytes = scaled_down(dram_read_bytes(launch, read_sectors), with_ecc, 1000);
+  memory->dram_write_bytes = scaled_down(FTL_SECTOR_BYTES * ftl_traffic_dram_write_sectors(traffic), with_ecc, 1000);
   // Reads of tiles hit as those in the sample did; writes and spills count as hits.
-  int64_t read_hits = scaled(memory->l2_read_sectors, counts->hit_sectors, counts->looked_up_sectors);
+  int64_t read_hits = scaled_down(memory->l2_read_sectors, counts->hit_sectors, counts->looked_up_sectors);
   memory->l2_miss_sectors = memory->l2_read_sectors - read_hits;
   memory->l2_hit_sectors = memory->l2_sectors_from_sms - memory->l2_miss_sectors;
   // Between the sides go what the other side had, and half of what neither had.
@@ -289,7 +285,7 @@ static double scatter_risk_pct(const ftl_segments *segments, ftl_step_times *tim
   double risk = 0;
   for (int32_t k = 0; k < segments->num_loops; k++) {
     int64_t usual = ftl_step_times_get(times, 2 * k + 1, times->most_ctas, times->latency_cycles[0]);
-    if (usual > 0) risk = fmax(risk, 100.0 * (double)times->scatter[2 * k + 1] / (double)usual);
+    if (usual > 0) risk = fmax(risk, 100.0 * (double)times->scatter_sixteenths[2 * k + 1] / (double)usual);
   }
   return risk;
 }
@@ -316,7 +312,7 @@ static double spill_risk_pct(const ftl_launch *launch, const ftl_memory_counters
   double bytes = (double)(memory->dram_read_bytes + memory->dram_write_bytes);
   int64_t spilled = FTL_SECTOR_BYTES * memory->local_sectors, l2_bytes = launch->arch->l2_size_bytes;
   int64_t ctas = ftl_smaller(ftl_launch_num_ctas(launch), launch->arch->chip_num_sms * launch->occupancy.ctas_per_sm);
-  int64_t slots = ctas * launch->warps->num_warps * 32 * launch->warps->spill_registers * 4;
+  int64_t slots = ctas * launch->warps->num_warps * FTL_WARP_LANES * launch->warps->spill_registers * 4;
   if (2 * launch->arch->l2_num_sides * (slots + bytes_of_tensors(launch->tile)) <= l2_bytes) return 0;
   if (2 * slots <= l2_bytes && slots < spilled) spilled = slots;
   return spilled > 0 ? 100.0 * (double)spilled / (bytes + (double)spilled) : 0;
@@ -422,7 +418,7 @@ static void hold_to_limits(const ftl_launch *launch, const ftl_static_work *work
   int64_t issuing = work->warp_insts / arch->sm_num_subcores;
   if (steps->sm_active_cycles > 0 && steps->sm_active_cycles < issuing) {
     steps->end_cycle += (issuing - steps->sm_active_cycles) / arch->chip_num_sms;
-    steps->cta_cycles = scaled(steps->cta_cycles, issuing, steps->sm_active_cycles);
+    steps->cta_cycles = scaled_down(steps->cta_cycles, issuing, steps->sm_active_cycles);
     steps->sm_active_cycles = issuing;
   }
   int64_t sectors = ftl_traffic_dram_read_sectors(traffic) + ftl_traffic_dram_write_sectors(traffic);

@@ -10,6 +10,7 @@
 #ifndef FTL_ENGINE_SAMPLED_SEGMENTS_H
 #define FTL_ENGINE_SAMPLED_SEGMENTS_H
 
+#include "engine/sampled/time_units.h"
 #include "lower/warp_program.h"
 #include "tile/cta_exprs.h"
 
@@ -17,8 +18,7 @@ enum {
   FTL_MAX_SEGMENT_LOOPS = FTL_TILE_MAX_LOOP_VARS,
   FTL_MAX_SEGMENTS = 2 * FTL_MAX_SEGMENT_LOOPS + 1,
   FTL_MAX_SEGMENT_REFS = 40,  // a row held in 16 steps is loaded and stored in as many
-  FTL_MAX_PROGRAM_LOOPS = FTL_MAX_SEGMENT_LOOPS * FTL_TILE_MAX_ROLES,
-  FTL_STEP_UNIT = 16  // times of segments are in 1/16 SM cycle
+  FTL_MAX_PROGRAM_LOOPS = FTL_MAX_SEGMENT_LOOPS * FTL_TILE_MAX_ROLES
 };
 
 typedef struct ftl_segment_ref {

@@ -35,7 +35,7 @@ typedef struct window_rates {
 
 static window_rates rates_of(const ftl_steady_mark *begin, const ftl_steady_mark *end) {
   double work = (double)(end->work - begin->work);
-  return (window_rates){.time = (double)(end->time - begin->time) / work,
+  return (window_rates){.time = (double)(end->ticks - begin->ticks) / work,
                         .dram = (double)(dram_sectors(end) - dram_sectors(begin)) / work,
                         .l2 = (double)(l2_sectors(end) - l2_sectors(begin)) / work};
 }

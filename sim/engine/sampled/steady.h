@@ -6,7 +6,7 @@
 
 // At the start of a period.
 typedef struct ftl_steady_mark {
-  int64_t time;
+  int64_t ticks;
   int64_t work;               // of all CTAs, done since the launch began: what their steps take at the shortest latency
   ftl_traffic_counts counts;  // since the launch began
   int64_t dirty_sectors;      // in the sample of L2
@@ -26,6 +26,7 @@ typedef struct ftl_steady_window {
   int64_t spread_permille;  // of the whole launch: what would come of it if those to come were like the ones before
 } ftl_steady_window;
 
+// Marks come in the order of the periods; the oldest are forgotten.
 void ftl_steady_add(ftl_steady *steady, const ftl_steady_mark *mark);
 // The shortest window of 1, 2, 4, 8 or 16 periods, `least_periods` or more, up to the last mark that agrees with the
 // one before it in time and in the traffic of L2 and DRAM for the work done: a period that begins with a wave of CTAs

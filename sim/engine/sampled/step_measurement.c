@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/check.h"
 #include "base/integer.h"
 #include "engine/sampled/l1_tiles.h"
 #include "engine/sampled/lone_sm.h"
@@ -85,17 +84,18 @@ static ftl_loop_marks *marks_create(const ftl_step_measurement *m, int64_t tile_
 
 // Of a CTA without loops: its whole time.
 static int64_t longest_iteration(const ftl_step_measurement *m, const ftl_step_point *point) {
-  int64_t longest = m->segments->num_loops == 0 ? point->time[0] : 0;
+  int64_t longest = m->segments->num_loops == 0 ? point->time_sixteenths[0] : 0;
   for (int32_t k = 0; k < m->segments->num_loops; k++)
-    if (point->time[2 * k + 1] > longest) longest = point->time[2 * k + 1];
+    if (point->time_sixteenths[2 * k + 1] > longest) longest = point->time_sixteenths[2 * k + 1];
   return longest;
 }
 
 // CTAs of a long run have drifted apart, so that one computes while another waits: they start within an iteration of
 // the longest loop of a lone CTA, one behind the other by an odd number of its (2 * NUM_PHASES)ths.
-static void choose_starts(int32_t num_ctas, int64_t iteration, int32_t phase, int64_t *starts) {
+static void choose_starts(int32_t num_ctas, int64_t iteration_sixteenths, int32_t phase, int64_t *starts) {
   for (int32_t i = 0; i < num_ctas; i++)
-    starts[i] = iteration * ((2 * phase + 1) * i % (2 * NUM_PHASES)) / (2 * NUM_PHASES * FTL_STEP_UNIT);
+    starts[i] =
+        iteration_sixteenths * ((2 * phase + 1) * i % (2 * NUM_PHASES)) / (2 * NUM_PHASES * FTL_SIXTEENTHS_PER_CYCLE);
 }
 
 // Bytes that a CTA loads into registers in the loop that loads most of them: what lies between two passes over a row.
@@ -105,9 +105,7 @@ static int64_t pass_bytes(const ftl_step_measurement *m) {
     const ftl_segment *loop = &m->segments->segments[2 * k + 1];
     int64_t bytes = 0;
     for (int32_t i = 0; i < loop->num_refs; i++) {
-      const ftl_tile_ref *ref = &loop->refs[i].ref;
-      int64_t element_bytes = ftl_dtype_bytes(m->launch->tile->tensors[ref->tensor].dtype);
-      if (loop->refs[i].is_direct) bytes += (int64_t)ref->rows * ref->columns * element_bytes;
+      if (loop->refs[i].is_direct) bytes += ftl_tile_ref_bytes(m->launch->tile, &loop->refs[i].ref);
     }
     bytes *= ftl_segments_trips(m->segments, m->launch->warps, k, m->representative, &first);
     if (bytes > most) most = bytes;
@@ -170,7 +168,7 @@ static ftl_status measure_run(ftl_step_measurement *m, int32_t num_ctas, int64_t
   ftl_status status = ftl_lone_sm_run(&config, m->sm_khz, ftl_lone_latency_of(m->launch->arch, m->sm_khz, latency),
                                       &run, ftl_loop_marks_mark, marks, &point->counters, error);
   bool again = status == FTL_OK && try_keep_more(m, marks, num_ctas);
-  if (status == FTL_OK) ftl_loop_marks_times(marks, num_ctas, starts, ends, point->time);
+  if (status == FTL_OK) ftl_loop_marks_times(marks, num_ctas, starts, ends, point->time_sixteenths);
   if (status == FTL_OK) ftl_loop_marks_age_cycles(marks, num_ctas, starts, ends, point->age_cycles);
   free(marks);
   return again ? measure_run(m, num_ctas, latency, is_warm, starts, point, error) : status;
@@ -185,15 +183,16 @@ static ftl_status measure_alone(ftl_step_measurement *m, int64_t latency, bool i
 // Whether the loops of two runs, or the code of CTAs without loops, take as long, to 1 %.
 static bool agree(const ftl_step_measurement *m, const ftl_step_point *a, const ftl_step_point *b) {
   for (int32_t s = m->segments->num_loops > 0; s < 2 * m->segments->num_loops + 1; s += 2)
-    if (100 * llabs(a->time[s] - b->time[s]) > a->time[s]) return false;
+    if (100 * llabs(a->time_sixteenths[s] - b->time_sixteenths[s]) > a->time_sixteenths[s]) return false;
   return true;
 }
 
 // Warps with mma.sync issue by their age. Here two CTAs may settle half an iteration apart, whatever latencies do,
 // so that none gets ahead; on hardware one does. Warpgroups take turns at the tensor cores.
-static double least_age_cycles(const ftl_step_measurement *m, int64_t iteration) {
+static double least_age_cycles(const ftl_step_measurement *m, int64_t iteration_sixteenths) {
   if (m->launch->warps->mma != FTL_MMA_MMA) return 0;
-  return (double)m->launch->arch->sm_age_spread_permille / 1000 * (double)iteration / FTL_STEP_UNIT;
+  return (double)m->launch->arch->sm_age_spread_permille / 1000 * (double)iteration_sixteenths /
+         FTL_SIXTEENTHS_PER_CYCLE;
 }
 
 // How CTAs fall into step hangs on how far apart they begin where they issue in a fixed order: two of 64 x 128 tiles
@@ -202,16 +201,16 @@ static double least_age_cycles(const ftl_step_measurement *m, int64_t iteration)
 // first two agree the CTAs have found their order by themselves, and the others are not run.
 static ftl_status measure_shared(ftl_step_measurement *m, int32_t num_ctas, int64_t latency,
                                  const ftl_step_point *alone, ftl_step_point *point, ftl_error *error) {
-  int64_t iteration = longest_iteration(m, alone), starts[FTL_MARKED_CTAS];
-  int32_t wanted = iteration > 0 ? NUM_PHASES : 1, num_runs = 0;
+  int64_t iteration_sixteenths = longest_iteration(m, alone), starts[FTL_MARKED_CTAS];
+  int32_t wanted = iteration_sixteenths > 0 ? NUM_PHASES : 1, num_runs = 0;
   ftl_step_point first = {0};
   while (num_runs < wanted) {
     ftl_step_point run = {0};
-    choose_starts(num_ctas, iteration, num_runs, starts);
+    choose_starts(num_ctas, iteration_sixteenths, num_runs, starts);
     ftl_status status = measure_run(m, num_ctas, latency, true, starts, &run, error);
     if (status != FTL_OK) return status;
     for (int32_t s = 0; s < 2 * m->segments->num_loops + 1; s++) {
-      point->time[s] += run.time[s];
+      point->time_sixteenths[s] += run.time_sixteenths[s];
       point->age_cycles[s] += run.age_cycles[s];
     }
     ftl_sm_counters_add(&point->counters, &run.counters);
@@ -220,9 +219,9 @@ static ftl_status measure_shared(ftl_step_measurement *m, int32_t num_ctas, int6
     num_runs++;
   }
   for (int32_t s = 0; s < 2 * m->segments->num_loops + 1; s++) {
-    point->time[s] /= num_runs;
+    point->time_sixteenths[s] /= num_runs;
     point->age_cycles[s] /= num_runs;
-    if (s % 2 == 1) point->age_cycles[s] = fmax(point->age_cycles[s], least_age_cycles(m, point->time[s]));
+    if (s % 2 == 1) point->age_cycles[s] = fmax(point->age_cycles[s], least_age_cycles(m, point->time_sixteenths[s]));
   }
   return FTL_OK;
 }
@@ -243,7 +242,7 @@ static ftl_status measure_later(ftl_step_measurement *m, int64_t latency, ftl_st
                                       &run, ftl_loop_marks_mark, marks, &counters, error);
   m->cut.tile.num_ctas = num_ctas;
   if (status == FTL_OK) {
-    ftl_loop_marks_times(marks, 1, &marks->tile_start, &marks->tile_end, point->later);
+    ftl_loop_marks_times(marks, 1, &marks->tile_start, &marks->tile_end, point->later_sixteenths);
     point->counters = counters;
   }
   free(marks);
@@ -282,7 +281,7 @@ static ftl_status take_representative(ftl_step_measurement *m, int64_t latency_c
   int32_t most_ctas = ftl_launch_most_ctas_per_sm(m->launch);
   ftl_status status = measure_alone(m, latency_cycles, true, alone, error);
   if (status != FTL_OK) return status;
-  memcpy(alone->later, alone->time, sizeof alone->later);
+  memcpy(alone->later_sixteenths, alone->time_sixteenths, sizeof alone->later_sixteenths);
   if (m->distance > 0) status = measure_later(m, latency_cycles, alone, error);
   if (status != FTL_OK) return status;
   if (most_ctas > 1) return measure_shared(m, most_ctas, latency_cycles, alone, shared, error);
@@ -302,8 +301,8 @@ static void add_times(const ftl_step_measurement *m, int32_t of, const ftl_step_
     bool is_known = trips_of(m, m->representatives[of], k) <= 1;
     for (int32_t i = 0; i < of; i++) is_known |= trips_of(m, m->representatives[i], k) > 0;
     if (is_known) continue;
-    to->time[2 * k + 1] = from->time[2 * k + 1];
-    to->later[2 * k + 1] = from->later[2 * k + 1];
+    to->time_sixteenths[2 * k + 1] = from->time_sixteenths[2 * k + 1];
+    to->later_sixteenths[2 * k + 1] = from->later_sixteenths[2 * k + 1];
     to->age_cycles[2 * k + 1] = from->age_cycles[2 * k + 1];
   }
 }
@@ -327,11 +326,13 @@ ftl_status ftl_step_measurement_take(ftl_step_measurement *m, int64_t latency_cy
 }
 
 ftl_status ftl_step_measurement_take_cold(ftl_step_measurement *m, int64_t latency_cycles, const ftl_step_point *alone,
-                                          int64_t extra[FTL_MAX_SEGMENTS], ftl_error *error) {
+                                          int64_t extra_sixteenths[FTL_MAX_SEGMENTS], ftl_error *error) {
   ftl_step_point cold = {0};
   ftl_status status = measure_alone(m, latency_cycles, false, &cold, error);
   for (int32_t s = 0; status == FTL_OK && s <= 2 * m->segments->num_loops; s++)
-    extra[s] = s % 2 == 0 || trips_of(m, m->representative, s / 2) > 0 ? cold.time[s] - alone->time[s] : 0;
+    extra_sixteenths[s] = s % 2 == 0 || trips_of(m, m->representative, s / 2) > 0
+                              ? cold.time_sixteenths[s] - alone->time_sixteenths[s]
+                              : 0;
   return status;
 }
 
@@ -347,7 +348,7 @@ static int64_t cut_cta_time(const ftl_step_measurement *m, const ftl_step_point 
     int64_t runs = s % 2 == 0 ? 1 : trips_of(m, m->representative, s / 2);
     int32_t loop = s % 2 == 0 ? -1 : m->segments->loops[s / 2];
     int64_t kept = loop >= 0 ? m->cut.tile.exprs[m->cut.num_kept[loop]].value : runs;
-    whole += (runs < kept ? runs : kept) * point->time[s];
+    whole += (runs < kept ? runs : kept) * point->time_sixteenths[s];
   }
   return whole;
 }
@@ -356,19 +357,19 @@ static int64_t cut_cta_time(const ftl_step_measurement *m, const ftl_step_point 
 static int64_t mean_time_between(const int64_t *ends, int32_t num_slots, int32_t num_rounds) {
   int64_t sum = 0;
   for (int32_t slot = 0; slot < num_slots; slot++) sum += ends[(num_rounds - 2) * num_slots + slot] - ends[slot];
-  return sum * FTL_STEP_UNIT / (num_slots * (num_rounds - 2));
+  return sum * FTL_SIXTEENTHS_PER_CYCLE / (num_slots * (num_rounds - 2));
 }
 
 ftl_status ftl_step_measurement_take_succession(ftl_step_measurement *m, int64_t latency_cycles,
-                                                const ftl_step_point *shared, int64_t *extra, ftl_sm_counters *counters,
-                                                ftl_error *error) {
+                                                const ftl_step_point *shared, int64_t *extra_sixteenths,
+                                                ftl_sm_counters *counters, ftl_error *error) {
   enum { NUM_ROUNDS = 3 };
   int32_t num_ctas = ftl_launch_most_ctas_per_sm(m->launch);
   int64_t ctas[NUM_ROUNDS * FTL_MARKED_CTAS], ends[NUM_ROUNDS * FTL_MARKED_CTAS], starts[FTL_MARKED_CTAS];
-  int64_t whole = cut_cta_time(m, shared);
+  int64_t whole_sixteenths = cut_cta_time(m, shared);
   ftl_measured_ctas_sharing(m->launch, m->segments, m->representative, num_ctas, ctas);
   for (int32_t i = num_ctas; i < NUM_ROUNDS * num_ctas; i++) ctas[i] = ctas[i - num_ctas];
-  for (int32_t i = 0; i < num_ctas; i++) starts[i] = whole * i / (num_ctas * FTL_STEP_UNIT);
+  for (int32_t i = 0; i < num_ctas; i++) starts[i] = whole_sixteenths * i / (num_ctas * FTL_SIXTEENTHS_PER_CYCLE);
   ftl_arch arch = arch_for(m, num_ctas);
   ftl_sm_config config = config_for(m, &arch, true);
   ftl_lone_ctas run = {.num_slots = num_ctas, .num_rounds = NUM_ROUNDS, .cta = ctas, .start = starts, .end = ends};
@@ -376,7 +377,8 @@ ftl_status ftl_step_measurement_take_succession(ftl_step_measurement *m, int64_t
       ftl_lone_sm_run(&config, m->sm_khz, ftl_lone_latency_of(m->launch->arch, m->sm_khz, latency_cycles), &run,
                       hear_nothing, NULL, counters, error);
   if (status == FTL_OK)
-    *extra = mean_time_between(ends, num_ctas, NUM_ROUNDS) - arch.launch_cta_start_cycles * FTL_STEP_UNIT - whole;
+    *extra_sixteenths = mean_time_between(ends, num_ctas, NUM_ROUNDS) -
+                        arch.launch_cta_start_cycles * FTL_SIXTEENTHS_PER_CYCLE - whole_sixteenths;
   return status;
 }
 
@@ -393,7 +395,7 @@ ftl_status ftl_step_measurement_take_launch(ftl_step_measurement *m, int64_t lat
   int64_t ctas[MOST_ROUNDS * FTL_MARKED_CTAS], ends[MOST_ROUNDS * FTL_MARKED_CTAS], starts[FTL_MARKED_CTAS];
   int32_t num_slots = ftl_launch_most_ctas_per_sm(m->launch);
   int32_t count = num_ctas_of_sm(m->launch, MOST_ROUNDS * num_slots);
-  int32_t num_rounds = (count + num_slots - 1) / num_slots;
+  int32_t num_rounds = ftl_divide_up32(count, num_slots);
   int64_t fill_cycles = arch->launch_cta_interval_cycles * arch->chip_num_sms / arch->chip_num_gpcs;
   ftl_measured_ctas_sharing(m->launch, m->segments, m->representative, num_slots, ctas);
   for (int32_t i = num_slots; i < num_rounds * num_slots; i++) ctas[i] = i < count ? ctas[i - num_slots] : FTL_NO_CTA;

@@ -5,10 +5,12 @@
 
 #include "engine/launch.h"
 #include "engine/sampled/segments.h"
+#include "engine/sampled/time_units.h"
 
 typedef struct ftl_step_point {
-  int64_t time[FTL_MAX_SEGMENTS];   // of one iteration (loops) or of the whole segment (straight code)
-  int64_t later[FTL_MAX_SEGMENTS];  // the same for tiles after a persistent CTA's first, whose copies began before
+  int64_t time_sixteenths[FTL_MAX_SEGMENTS];   // of one iteration (loops) or of the whole segment (straight code)
+  int64_t later_sixteenths[FTL_MAX_SEGMENTS];  // the same for tiles after a persistent CTA's first, whose copies began
+                                               // before
   // By how many cycles each takes longer in the SM's youngest CTA than in its oldest.
   double age_cycles[FTL_MAX_SEGMENTS];
   ftl_sm_counters counters;  // of the SM run that this comes from
@@ -30,14 +32,14 @@ FTL_MUST_USE ftl_status ftl_step_measurement_take(ftl_step_measurement *m, int64
 // How much longer than in `alone`, of the same latency, each segment takes whose code the SM has not run yet. Loops
 // whose iterations are told apart take it in the code before them.
 FTL_MUST_USE ftl_status ftl_step_measurement_take_cold(ftl_step_measurement *m, int64_t latency_cycles,
-                                                       const ftl_step_point *alone, int64_t extra[FTL_MAX_SEGMENTS],
-                                                       ftl_error *error);
+                                                       const ftl_step_point *alone,
+                                                       int64_t extra_sixteenths[FTL_MAX_SEGMENTS], ftl_error *error);
 // What a CTA takes more than the sum of its segments in `shared`, of the same latency, where the SM's CTAs are evenly
 // apart and each follows behind another, as in a launch of many waves: it starts while the others compute, which holds
-// it up, and it them; while it waits for its first loads they are quicker; and they drive each other's code out. In
-// 1/FTL_STEP_UNIT cycle, less than 0 too. For all CTAs that an SM ever holds, two at least; the counters are theirs.
+// it up, and it them; while it waits for its first loads they are quicker; and they drive each other's code out. It may
+// be less than 0. For all CTAs that an SM ever holds, two at least; the counters are theirs.
 FTL_MUST_USE ftl_status ftl_step_measurement_take_succession(ftl_step_measurement *m, int64_t latency_cycles,
-                                                             const ftl_step_point *shared, int64_t *extra,
+                                                             const ftl_step_point *shared, int64_t *extra_sixteenths,
                                                              ftl_sm_counters *counters, ftl_error *error);
 // The counters of an SM whose CTAs begin as those of the launch do: of the first wave as fast as its GPC starts them,
 // with code and data to fetch, and each of two more waves, as far as there are so many, as one ends.

@@ -12,7 +12,7 @@ static void fill_least(const ftl_launch *launch, const ftl_segments *segments, f
   ftl_static_work_of_segments(launch->warps, segments->place_of_loop, work, times->num_segments);
   for (int32_t s = 0; s < times->num_segments; s++) {
     int64_t busy = work[s].warp_insts > work[s].tensor_busy_cycles ? work[s].warp_insts : work[s].tensor_busy_cycles;
-    times->least[s] = busy * FTL_STEP_UNIT / launch->arch->sm_num_subcores;
+    times->least_sixteenths[s] = busy * FTL_SIXTEENTHS_PER_CYCLE / launch->arch->sm_num_subcores;
   }
 }
 
@@ -21,7 +21,7 @@ static void fill_times_run(const ftl_launch *launch, const ftl_segments *segment
   for (int32_t s = 0; s < times->num_segments; s++) {
     times->times_run[s] = ftl_segments_visits(segments, launch->warps, s, cta);
     if (s % 2 == 1) times->times_run[s] *= ftl_segments_trips(segments, launch->warps, s / 2, cta, &first);
-    times->least_of_cta += times->least[s] * times->times_run[s];
+    times->least_of_cta_sixteenths += times->least_sixteenths[s] * times->times_run[s];
   }
 }
 
@@ -40,8 +40,8 @@ static void take(ftl_step_times *times, int32_t i) {
 static void take_cold(ftl_step_times *times) {
   if (times->failure.status != FTL_OK) return;
   if (ftl_step_measurement_take_cold(times->measurement, times->latency_cycles[DRAM], &times->points[0][DRAM],
-                                     times->cold, &times->failure) != FTL_OK)
-    memset(times->cold, 0, sizeof times->cold);
+                                     times->cold_sixteenths, &times->failure) != FTL_OK)
+    memset(times->cold_sixteenths, 0, sizeof times->cold_sixteenths);
 }
 
 static void raise_to(int64_t *time, int64_t least) {
@@ -58,7 +58,7 @@ static bool loads_directly(const ftl_segment *loop) {
 // beginnings all over their time. Not of loops that load into registers: they wait for memory, where what one CTA loses
 // another gains. Nor of a loop around others, which was cut to iterations of its own.
 static bool has_succession(const ftl_segments *segments, const ftl_step_times *times) {
-  const int64_t *time = times->points[1][HIT].time;
+  const int64_t *time = times->points[1][HIT].time_sixteenths;
   int64_t whole = time[0] * times->times_run[0], longest = 0;
   for (int32_t loop = 1; loop < times->num_segments; loop += 2) {
     if (loads_directly(&segments->segments[loop])) return false;
@@ -71,10 +71,12 @@ static bool has_succession(const ftl_segments *segments, const ftl_step_times *t
 static void take_succession(const ftl_segments *segments, ftl_step_times *times) {
   const ftl_step_point *shared = &times->points[1][HIT];
   if (times->failure.status != FTL_OK || segments->outer.loop >= 0 || !has_succession(segments, times)) return;
-  while (times->first_timed + 1 < times->num_segments && shared->time[times->first_timed] == 0) times->first_timed += 2;
-  if (ftl_step_measurement_take_succession(times->measurement, times->latency_cycles[HIT], shared, &times->succession,
-                                           &times->succeeding, &times->failure) != FTL_OK)
-    times->succession = 0;
+  while (times->first_timed + 1 < times->num_segments && shared->time_sixteenths[times->first_timed] == 0)
+    times->first_timed += 2;
+  if (ftl_step_measurement_take_succession(times->measurement, times->latency_cycles[HIT], shared,
+                                           &times->succession_sixteenths, &times->succeeding,
+                                           &times->failure) != FTL_OK)
+    times->succession_sixteenths = 0;
 }
 
 // A sixteenth of its sectors and more are sent in parts.
@@ -99,17 +101,17 @@ static void take_stores(const ftl_segments *segments, ftl_step_times *times) {
 static void ascend(ftl_step_times *times, int32_t i) {
   for (int32_t row = 0; row < 2; row++)
     for (int32_t loop = 1; loop < times->num_segments; loop += 2) {
-      raise_to(&times->points[row][i].time[loop], times->points[row][i - 1].time[loop]);
-      raise_to(&times->points[row][i].later[loop], times->points[row][i - 1].later[loop]);
+      raise_to(&times->points[row][i].time_sixteenths[loop], times->points[row][i - 1].time_sixteenths[loop]);
+      raise_to(&times->points[row][i].later_sixteenths[loop], times->points[row][i - 1].later_sixteenths[loop]);
     }
 }
 
 static void fill_whole_cta(ftl_step_times *times) {
   for (int32_t row = 0; row < 2; row++)
     for (int32_t i = 0; i < FTL_NUM_STEP_LATENCIES; i++) {
-      times->whole_cta[row][i] = 0;
+      times->whole_cta_sixteenths[row][i] = 0;
       for (int32_t s = 0; s < times->num_segments; s++)
-        times->whole_cta[row][i] += times->points[row][i].time[s] * times->times_run[s];
+        times->whole_cta_sixteenths[row][i] += times->points[row][i].time_sixteenths[s] * times->times_run[s];
     }
 }
 
@@ -124,7 +126,8 @@ static void measure(ftl_step_times *times, int32_t i) {
 }
 
 static ftl_latency_point lone_point(const ftl_step_times *times, int32_t loop, int32_t i) {
-  return (ftl_latency_point){.time = times->points[0][i].time[loop], .latency_cycles = times->latency_cycles[i]};
+  return (ftl_latency_point){.time_sixteenths = times->points[0][i].time_sixteenths[loop],
+                             .latency_cycles = times->latency_cycles[i]};
 }
 
 // Whether a lone CTA hides DRAM's latency in the loop; CTAs that share an SM then do too. A time that is longer by
@@ -150,8 +153,9 @@ static void pool_unloaded(ftl_step_times *times, const ftl_segments *segments) {
     bool is_hidden = is_dram_hidden(times, &segments->segments[loop], loop);
     for (int32_t row = 0; row < 2; row++) {
       ftl_step_point *hit = &times->points[row][HIT], *dram = &times->points[row][DRAM];
-      times->scatter[loop] = ftl_latency_pool(&hit->time[loop], &dram->time[loop], is_hidden);  // the last row's stays
-      (void)ftl_latency_pool(&hit->later[loop], &dram->later[loop], is_hidden);
+      times->scatter_sixteenths[loop] = ftl_latency_pool(&hit->time_sixteenths[loop], &dram->time_sixteenths[loop],
+                                                         is_hidden);  // the last row's stays
+      (void)ftl_latency_pool(&hit->later_sixteenths[loop], &dram->later_sixteenths[loop], is_hidden);
     }
   }
   if (times->is_measured[BUSY]) ascend(times, BUSY);
@@ -194,7 +198,7 @@ static int64_t between(int64_t x, int64_t x0, int64_t x1, int64_t y0, int64_t y1
 }
 
 static int64_t of_point(const ftl_step_point *point, int32_t segment, bool later) {
-  return later ? point->later[segment] : point->time[segment];
+  return later ? point->later_sixteenths[segment] : point->time_sixteenths[segment];
 }
 
 // The first point of at least that latency, or the last; it and the one before are measured.
@@ -215,7 +219,7 @@ static int64_t at_latency(ftl_step_times *times, int32_t row, int32_t segment, i
 
 static int64_t whole_cta_at_latency(ftl_step_times *times, int32_t row, int64_t latency) {
   int32_t i = point_behind(times, latency);
-  const int64_t *whole = &times->whole_cta[row][i];
+  const int64_t *whole = &times->whole_cta_sixteenths[row][i];
   return i == 0 ? whole[0]
                 : between(latency, times->latency_cycles[i - 1], times->latency_cycles[i], whole[-1], whole[0]);
 }
@@ -226,27 +230,28 @@ bool ftl_step_times_show_latency(ftl_step_times *times, int32_t loop) {
 
 double ftl_step_times_waits(const ftl_step_times *times, int32_t segment) {
   const ftl_step_point *lone = times->points[0];
-  double longer_cycles = (double)(lone[DRAM].time[segment] - lone[HIT].time[segment]) / FTL_STEP_UNIT;
+  double longer_cycles =
+      (double)(lone[DRAM].time_sixteenths[segment] - lone[HIT].time_sixteenths[segment]) / FTL_SIXTEENTHS_PER_CYCLE;
   double waits = longer_cycles / (double)(times->latency_cycles[DRAM] - times->latency_cycles[HIT]);
   return waits > 1 ? waits : 1;
 }
 
 bool ftl_step_times_has(const ftl_step_times *times, int32_t segment) {
-  return times->points[0][HIT].time[segment] > 0 || times->points[1][HIT].time[segment] > 0;
+  return times->points[0][HIT].time_sixteenths[segment] > 0 || times->points[1][HIT].time_sixteenths[segment] > 0;
 }
 
 int64_t ftl_step_times_least_before(const ftl_step_times *times, int32_t segment) {
   int64_t least = 0;
   if (!ftl_step_times_has(times, segment)) return 0;
   for (int32_t s = segment - 1; s >= 0 && !ftl_step_times_has(times, s); s--)
-    if (s % 2 == 0) least += times->least[s];
+    if (s % 2 == 0) least += times->least_sixteenths[s];
   return least;
 }
 
 // CTAs that share an SM are not all in the same segment: while some wait in theirs others compute. It is all segments
 // together that take no less than their issue slots and tensor pipes.
 static int64_t stretched(ftl_step_times *times, int64_t time, int32_t resident, int64_t latency_cycles) {
-  int64_t least = resident * times->least_of_cta;
+  int64_t least = resident * times->least_of_cta_sixteenths;
   int64_t whole = whole_cta_at_latency(times, 0, latency_cycles);
   if (resident > 1)
     whole = between(resident, 1, times->most_ctas, whole, whole_cta_at_latency(times, 1, latency_cycles));
@@ -257,12 +262,12 @@ int64_t ftl_step_times_get(ftl_step_times *times, int32_t segment, int32_t resid
   int64_t time = at_latency(times, 0, segment, latency_cycles, false);
   if (resident > 1)
     time = between(resident, 1, times->most_ctas, time, at_latency(times, 1, segment, latency_cycles, false));
-  if (times->times_run[segment] == 0) raise_to(&time, resident * times->least[segment]);
+  if (times->times_run[segment] == 0) raise_to(&time, resident * times->least_sixteenths[segment]);
   return stretched(times, time, resident, latency_cycles);
 }
 
 int64_t ftl_step_times_get_later(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles) {
   if (times->most_ctas > 1) return ftl_step_times_get(times, segment, resident, latency_cycles);
-  int64_t time = at_latency(times, 0, segment, latency_cycles, true), least = times->least[segment];
+  int64_t time = at_latency(times, 0, segment, latency_cycles, true), least = times->least_sixteenths[segment];
   return segment % 2 == 0 || time > least ? time : least;  // straight code overlaps that of the tile before
 }

@@ -18,20 +18,20 @@ typedef struct ftl_step_times {
   int64_t latency_cycles[FTL_NUM_STEP_LATENCIES];  // ascending
   bool is_measured[FTL_NUM_STEP_LATENCIES];
   ftl_step_point points[2][FTL_NUM_STEP_LATENCIES];
-  int64_t cold[FTL_MAX_SEGMENTS];  // what a segment takes more where the SM has not run its code yet
-  // What a CTA takes more, in the first segment that has a time, where the SM's others are in other segments; 1/16
-  // cycle. The counters of an SM whose CTAs follow each other so.
+  int64_t cold_sixteenths[FTL_MAX_SEGMENTS];  // what a segment takes more where the SM has not run its code yet
+  // What a CTA takes more, in the first segment that has a time, where the SM's others are in other segments. The
+  // counters of an SM whose CTAs follow each other so.
   int32_t first_timed;
-  int64_t succession;
+  int64_t succession_sixteenths;
   ftl_sm_counters succeeding;
   // Of the SM that says which parts of sectors merge; of one whose CTAs begin as the launch has them?
   ftl_sm_counters storing;
   bool store_as_launched;
-  int64_t scatter[FTL_MAX_SEGMENTS];    // of a loop's time, by the run that it was measured in (latency_pool.h)
-  int64_t least[FTL_MAX_SEGMENTS];      // that one CTA takes of an SM's issue slots or tensor pipes
-  int64_t times_run[FTL_MAX_SEGMENTS];  // by the CTA that stands for all
-  int64_t whole_cta[2][FTL_NUM_STEP_LATENCIES];  // its time by the points: all its segments; in 1/16 cycle
-  int64_t least_of_cta;                          // the same of `least`
+  int64_t scatter_sixteenths[FTL_MAX_SEGMENTS];  // of a loop's time, by the run it was measured in (latency_pool.h)
+  int64_t least_sixteenths[FTL_MAX_SEGMENTS];    // that one CTA takes of an SM's issue slots or tensor pipes
+  int64_t times_run[FTL_MAX_SEGMENTS];           // by the CTA that stands for all
+  int64_t whole_cta_sixteenths[2][FTL_NUM_STEP_LATENCIES];  // its time by the points: all its segments
+  int64_t least_of_cta_sixteenths;                          // the same of least_sixteenths
   ftl_step_measurement *measurement;
   ftl_error failure;  // of the first measurement that failed
 } ftl_step_times;
@@ -47,7 +47,7 @@ FTL_MUST_USE ftl_status ftl_step_times_status(const ftl_step_times *times, ftl_e
 
 // With one CTA (row 0) or most_ctas (row 1) and the latency of index i.
 const ftl_step_point *ftl_step_times_point(ftl_step_times *times, int32_t row, int32_t i);
-// Time of one execution of a segment with `resident` CTAs on the SM and loads that take latency_cycles; in 1/16 cycle.
+// Time of one execution of a segment with `resident` CTAs on the SM and loads that take latency_cycles; in sixteenths.
 int64_t ftl_step_times_get(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles);
 // The same in a tile after a persistent CTA's first.
 int64_t ftl_step_times_get_later(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles);
@@ -57,7 +57,8 @@ double ftl_step_times_waits(const ftl_step_times *times, int32_t segment);
 // Whether a segment has a time of its own: not straight code where the loop behind it ran once and has its time, nor a
 // loop that never ran.
 bool ftl_step_times_has(const ftl_step_times *times, int32_t segment);
-// What one CTA takes of an SM's issue slots or tensor pipes by the code before `segment` whose time it has; 1/16 cycle.
+// What one CTA takes of an SM's issue slots or tensor pipes by the code before `segment` whose time it has; in
+// sixteenths.
 int64_t ftl_step_times_least_before(const ftl_step_times *times, int32_t segment);
 
 // Whether a lone CTA waits in the loop for more than half of what its loads take longer, however far ahead it asks.

@@ -6,9 +6,7 @@
 enum { CONTIGUOUS = 2048, PROBES = 257, SMALL_PART = 64 };
 
 static bool is_small(const ftl_tensor *tensor, const ftl_arch *arch) {
-  int64_t bytes =
-      tensor->num_batches * tensor->num_heads * tensor->num_rows * tensor->num_columns * ftl_dtype_bytes(tensor->dtype);
-  return SMALL_PART * bytes <= arch->l2_size_bytes;
+  return SMALL_PART * ftl_tensor_bytes(tensor) <= arch->l2_size_bytes;
 }
 
 static bool moves_apart(const ftl_segments *segments, const ftl_warp_program *program, int32_t segment,

@@ -15,8 +15,8 @@ typedef struct ftl_tile_entry {
   int32_t num_sampled, first_line;  // lines in the sample: lines[first_line ...]
   uint32_t num_sectors;             // of the whole tile
   int32_t fill_latency_cycles;      // of the last DRAM fill of it, beside what it queues
-  int64_t fill_ready;               // when that is done (1/65536 cycle)
-  int64_t fill_mark;                // until when that fill occupies DRAM
+  int64_t fill_ready_ticks;         // when that is done
+  int64_t fill_mark_ticks;          // until when that fill occupies DRAM
   int32_t next;                     // 1 + the entry that an access asked for after this one last; 0: none
   uint16_t gpcs;                    // that have asked for it, one bit each: the others have no group yet
   bool was_loaded;
@@ -28,15 +28,15 @@ typedef struct ftl_tile_trail {
   int32_t last;  // 1 + the entry; 0: none
 } ftl_tile_trail;
 
-// Until when a request, and those before it, occupy what passes its data (1/65536 cycle); 0: it does not use that.
+// Until when a request, and those before it, occupy what passes its data; 0: it does not use that.
 typedef struct ftl_tile_marks {
-  int64_t l2, far, dram, gpc;
+  int64_t l2_ticks, far_ticks, dram_ticks, gpc_ticks;
 } ftl_tile_marks;
 
 // Requests for a tile that the coalescer of a GPC is merging now.
 typedef struct ftl_tile_group {
-  _Alignas(FTL_HOST_LINE_BYTES) int64_t closes;  // 1/65536 cycle: the last in which a request may join
-  int64_t served;                                // 1/65536 cycle: from when the access queues no more
+  _Alignas(FTL_HOST_LINE_BYTES) int64_t closes_ticks;  // the last in which a request may join
+  int64_t served_ticks;                                // from when the access queues no more
   ftl_tile_marks marks;
   int64_t num_merged;
 } ftl_tile_group;
@@ -83,7 +83,7 @@ static inline ftl_tile_group *ftl_tile_lines_group(const ftl_tile_lines *tiles, 
   ftl_tile_group *group = &tiles->groups[(entry - tiles->entries) * tiles->num_gpcs + gpc];
   if (entry->gpcs >> gpc & 1) return group;
   entry->gpcs = (uint16_t)(entry->gpcs | 1u << gpc);
-  *group = (ftl_tile_group){.closes = INT64_MIN};
+  *group = (ftl_tile_group){.closes_ticks = INT64_MIN};
   return group;
 }
 

@@ -48,7 +48,7 @@ ftl_status ftl_traffic_init(ftl_traffic *traffic, const ftl_launch *launch, int6
     return status;
   }
   ftl_traffic_set_costs(traffic, launch, &rate);
-  status = ftl_dram_channels_init(&traffic->channels, arch, sm_khz, traffic->dram_read_cost, error);
+  status = ftl_dram_channels_init(&traffic->channels, arch, sm_khz, traffic->dram_read_ticks, error);
   if (status == FTL_OK && !ftl_late_uses_try_init(&traffic->late))
     status = ftl_error_set(error, FTL_NO_MEMORY, "out of memory for sampled tiles");
   if (status != FTL_OK) ftl_traffic_fini(traffic);
@@ -68,9 +68,9 @@ void ftl_traffic_settle(ftl_traffic *traffic) { ftl_late_uses_settle(&traffic->l
 typedef struct request {
   const ftl_tile_run *run;
   ftl_tile_entry *entry;
-  int64_t now, span;    // 1/65536 cycle
-  int64_t intake;       // time that one tile takes through the SM's own port (1/65536 cycle)
-  int64_t num_sectors;  // asked for
+  int64_t now_ticks, span_ticks;
+  int64_t intake_ticks;  // time that one tile takes through the SM's own port
+  int64_t num_sectors;   // asked for
 } request;
 
 // Of one tile of the run; most runs are one, and a division takes as long as much of the request.
@@ -78,61 +78,67 @@ static int64_t sectors_of_tile(const ftl_tile_run *run, int64_t num_sectors) {
   return run->num_tiles == 1 ? num_sectors : num_sectors / run->num_tiles;
 }
 
-static bool try_make_request(ftl_traffic *traffic, const ftl_tile_run *run, int64_t span, int64_t now, request *out) {
+static bool try_make_request(ftl_traffic *traffic, const ftl_tile_run *run, int64_t span_ticks, int64_t now_ticks,
+                             request *out) {
   if (ftl_tile_lines_are_full(&traffic->tiles)) ftl_traffic_settle(traffic);  // before their lines are forgotten
   ftl_tile_entry *entry = ftl_tile_lines_find(&traffic->tiles, &run->place, run->trail);
   if (!entry) return false;
-  *out = (request){.run = run, .entry = entry, .now = now, .span = span, .num_sectors = entry->num_sectors};
+  *out = (request){
+      .run = run, .entry = entry, .now_ticks = now_ticks, .span_ticks = span_ticks, .num_sectors = entry->num_sectors};
   if (run->num_rows < run->place.num_rows) out->num_sectors = out->num_sectors * run->num_rows / run->place.num_rows;
-  out->intake = sectors_of_tile(run, out->num_sectors) * traffic->sm_sector_cost;
+  out->intake_ticks = sectors_of_tile(run, out->num_sectors) * traffic->sm_sector_ticks;
   return true;
 }
 
-static int64_t dram_cost(const ftl_traffic *traffic, int64_t read_sectors, int64_t written_sectors) {
-  return read_sectors * traffic->dram_read_cost + written_sectors * traffic->dram_write_cost;
+static int64_t dram_ticks(const ftl_traffic *traffic, int64_t read_sectors, int64_t written_sectors) {
+  return read_sectors * traffic->dram_read_ticks + written_sectors * traffic->dram_write_ticks;
 }
 
 // Occupies a server for `cost`; gives by how much the run comes later for it. Its sectors do not come at once: they
 // pass the server from the first tile to the last and while the SM takes that in, and what has not passed by then is
 // late.
-static int64_t serve(ftl_traffic_server *server, const request *ask, int64_t cost) {
-  server->free = (server->free > ask->now ? server->free : ask->now) + cost;
-  if (cost > 0 && ask->now > server->asked) server->asked = ask->now;
-  int64_t late = server->free - ask->now - ask->span - ask->intake;
-  return late > 0 ? late : 0;
+static int64_t serve(ftl_traffic_server *server, const request *ask, int64_t cost_ticks) {
+  server->free_ticks = (server->free_ticks > ask->now_ticks ? server->free_ticks : ask->now_ticks) + cost_ticks;
+  if (cost_ticks > 0 && ask->now_ticks > server->asked_ticks) server->asked_ticks = ask->now_ticks;
+  int64_t late_ticks = server->free_ticks - ask->now_ticks - ask->span_ticks - ask->intake_ticks;
+  return late_ticks > 0 ? late_ticks : 0;
 }
 
 // Sectors pass one server while those behind them pass the one before: what is late at several is late by the most.
-static void queue_for(ftl_traffic_wait *wait, int64_t late) {
-  if (late > wait->queue) wait->queue = late;
+static void queue_for(ftl_traffic_wait *wait, int64_t late_ticks) {
+  if (late_ticks > wait->queue_ticks) wait->queue_ticks = late_ticks;
 }
 
 // A request to read waits for the stores that are in the network ahead of it, and takes slices' intake from those
 // behind it: it is no store that was asked for later than others, which is what `asked` is for. Gives how late it is.
 static int64_t take_request(ftl_traffic *traffic, const request *ask) {
   ftl_traffic_server *intake = &traffic->intake;
-  int64_t ahead = intake->free > ask->now ? intake->free - ask->now : 0;
-  intake->free = ask->now + ahead + traffic->read_request_cost * ask->num_sectors;
-  if (ahead > traffic->waiting_stores) ahead = traffic->waiting_stores;  // the rest waits in the SMs
-  int64_t late = ahead - ask->span - ask->intake;
-  return late > 0 ? late : 0;
+  int64_t ahead_ticks = intake->free_ticks > ask->now_ticks ? intake->free_ticks - ask->now_ticks : 0;
+  intake->free_ticks = ask->now_ticks + ahead_ticks + traffic->read_request_ticks * ask->num_sectors;
+  // What exceeds these waits in the SMs.
+  if (ahead_ticks > traffic->waiting_stores_ticks) ahead_ticks = traffic->waiting_stores_ticks;
+  int64_t late_ticks = ahead_ticks - ask->span_ticks - ask->intake_ticks;
+  return late_ticks > 0 ? late_ticks : 0;
 }
 
 // True when the request joins one for the same run that another SM of the GPC made, and whose data L2 does not have yet
 // or has had for no longer than the window.
-static bool try_coalesce(const ftl_traffic *traffic, ftl_tile_group *group, int64_t now) {
-  if (!group || now > group->closes || group->num_merged + 1 >= traffic->arch->l2_coalescer_merges) return false;
+static bool try_coalesce(const ftl_traffic *traffic, ftl_tile_group *group, int64_t now_ticks) {
+  if (!group || now_ticks > group->closes_ticks || group->num_merged + 1 >= traffic->arch->l2_coalescer_merges)
+    return false;
   group->num_merged++;
   return true;
 }
 
-// An access that joined none: others may join it. Its data, but for its `last_lines_late` ones, are at L2 once what it
-// waits for beyond a hit is over.
-static void open_group(const ftl_traffic *traffic, ftl_tile_group *group, int64_t now, const ftl_traffic_wait *wait,
-                       int64_t last_lines_late) {
+// An access that joined none: others may join it. Its data, but for those that come last_lines_late_cycles later, are
+// at L2 once what it waits for beyond a hit is over.
+static void open_group(const ftl_traffic *traffic, ftl_tile_group *group, int64_t now_ticks,
+                       const ftl_traffic_wait *wait, int64_t last_lines_late_cycles) {
   if (!group) return;
-  int64_t late = (wait->latency_cycles - last_lines_late - traffic->hit_latency) * FTL_TRAFFIC_UNIT + wait->queue;
-  *group = (ftl_tile_group){.closes = now + late + traffic->coalescer_window};
+  int64_t late_ticks =
+      (wait->latency_cycles - last_lines_late_cycles - traffic->hit_latency_cycles) * FTL_TICKS_PER_CYCLE +
+      wait->queue_ticks;
+  *group = (ftl_tile_group){.closes_ticks = now_ticks + late_ticks + traffic->coalescer_window_ticks};
 }
 
 // The lines of the sample that a request asks for, in address order.
@@ -207,7 +213,7 @@ static inline void count_tile(tile_counter *tiles, uint64_t line) {
 // finds what the last one that has some found.
 static sampled_outcome outcome_of_kind(const ftl_traffic *traffic, const request *ask, ftl_traffic_kind kind) {
   ftl_traffic_found found = traffic->found[kind];
-  bool is_coming = ask->entry->fill_ready > ask->now;
+  bool is_coming = ask->entry->fill_ready_ticks > ask->now_ticks;
   if (is_coming) found.missed = found.dram_written = 0;
   return (sampled_outcome){
       .sectors = found, .tiles = found.asked, .far_tiles = found.far, .missed_tiles = found.missed};
@@ -284,35 +290,38 @@ static int64_t of_run(const request *ask, int64_t sectors, int64_t sampled) {
 }
 
 // Beyond the time for which the tile queues in any case: what queues for DRAM has its refreshes in the rate.
-static int64_t exceeding(int64_t cycles, int64_t queue) {
-  int64_t left = cycles - queue / FTL_TRAFFIC_UNIT;
+static int64_t cycles_exceeding(int64_t cycles, int64_t queue_ticks) {
+  int64_t left = cycles - queue_ticks / FTL_TICKS_PER_CYCLE;
   return left > 0 ? left : 0;
 }
 
-static int64_t refresh_wait_of(ftl_traffic *traffic, const request *ask) {
-  return ftl_dram_refresh_wait(&traffic->refresh, ask->run, ask->intake / FTL_TRAFFIC_UNIT);
+static int64_t refresh_wait_cycles_of(ftl_traffic *traffic, const request *ask) {
+  return ftl_dram_refresh_wait(&traffic->refresh, ask->run, ask->intake_ticks / FTL_TICKS_PER_CYCLE);
 }
 
 // What the last lines of a run wait at their channels beyond what it queues for all of DRAM: they are later than the SM
 // asks for them and takes them in. Tiles of straight code, as those of Q that each CTA has for itself, are in others'
 // way, but wait for refreshes alone: CTAs of a head that begin to loop apart stay so here, and on the chips they do
 // not.
-static int64_t channel_wait_of(ftl_traffic *traffic, const request *ask, const sampled_outcome *outcome,
-                               const ftl_traffic_wait *wait) {
+static int64_t channel_wait_cycles_of(ftl_traffic *traffic, const request *ask, const sampled_outcome *outcome,
+                                      const ftl_traffic_wait *wait) {
   const ftl_traffic_found *found = &outcome->sectors;
-  int64_t asking = ask->num_sectors * traffic->ask_sector_cost, end = 0;
+  int64_t asking_ticks = ask->num_sectors * traffic->ask_sector_ticks, end_ticks = 0;
   bool is_served = !traffic->is_in_groups && ftl_dram_channels_take(&traffic->channels, ask->run);
   if (is_served)
-    end = ftl_dram_channels_serve(&traffic->channels, ask->run, found->missed, found->asked, ask->now, asking);
+    end_ticks = ftl_dram_channels_serve(&traffic->channels, ask->run, found->missed, found->asked, ask->now_ticks,
+                                        asking_ticks);
   if (!is_served || !ask->run->waits_for_channels)
-    return exceeding(refresh_wait_of(traffic, ask) * outcome->missed_tiles / outcome->tiles, wait->queue);
-  int64_t late = end - ask->now - (asking > ask->intake ? asking : ask->intake) - wait->queue;
-  return late > 0 ? late / FTL_TRAFFIC_UNIT : 0;
+    return cycles_exceeding(refresh_wait_cycles_of(traffic, ask) * outcome->missed_tiles / outcome->tiles,
+                            wait->queue_ticks);
+  int64_t late_ticks = end_ticks - ask->now_ticks -
+                       (asking_ticks > ask->intake_ticks ? asking_ticks : ask->intake_ticks) - wait->queue_ticks;
+  return late_ticks > 0 ? late_ticks / FTL_TICKS_PER_CYCLE : 0;
 }
 
 // What L2 gives up goes to DRAM's channels.
-static void write_out(ftl_traffic *traffic, int64_t sectors, int64_t now) {
-  if (sectors > 0 && !traffic->is_in_groups) ftl_dram_channels_write(&traffic->channels, sectors, now);
+static void write_out(ftl_traffic *traffic, int64_t sectors, int64_t now_ticks) {
+  if (sectors > 0 && !traffic->is_in_groups) ftl_dram_channels_write(&traffic->channels, sectors, now_ticks);
 }
 
 // The run is on its way from DRAM for another CTA: what is left of that, as far as it exceeds `wait`. Both have the
@@ -321,14 +330,15 @@ static void write_out(ftl_traffic *traffic, int64_t sectors, int64_t now) {
 // is one.
 static void wait_for_fill(const request *ask, ftl_traffic_wait *wait) {
   const ftl_tile_entry *entry = ask->entry;
-  int64_t left = entry->fill_ready - ask->now, dram_queue = entry->fill_mark - ask->now - ask->intake;
-  if (left <= wait->latency_cycles * FTL_TRAFFIC_UNIT + wait->queue) return;
-  wait->marks.dram = entry->fill_mark;
-  int64_t latency = dram_queue > 0 ? left - dram_queue : left;
-  int64_t most = (int64_t)entry->fill_latency_cycles * FTL_TRAFFIC_UNIT;
-  if (!ask->run->is_ahead && latency > most) latency = most;
-  wait->latency_cycles = (latency > 0 ? latency : 0) / FTL_TRAFFIC_UNIT;
-  wait->queue = left - wait->latency_cycles * FTL_TRAFFIC_UNIT;
+  int64_t left_ticks = entry->fill_ready_ticks - ask->now_ticks,
+          dram_queue_ticks = entry->fill_mark_ticks - ask->now_ticks - ask->intake_ticks;
+  if (left_ticks <= wait->latency_cycles * FTL_TICKS_PER_CYCLE + wait->queue_ticks) return;
+  wait->marks.dram_ticks = entry->fill_mark_ticks;
+  int64_t latency_ticks = dram_queue_ticks > 0 ? left_ticks - dram_queue_ticks : left_ticks;
+  int64_t most_ticks = (int64_t)entry->fill_latency_cycles * FTL_TICKS_PER_CYCLE;
+  if (!ask->run->is_ahead && latency_ticks > most_ticks) latency_ticks = most_ticks;
+  wait->latency_cycles = (latency_ticks > 0 ? latency_ticks : 0) / FTL_TICKS_PER_CYCLE;
+  wait->queue_ticks = left_ticks - wait->latency_cycles * FTL_TICKS_PER_CYCLE;
 }
 
 // The access itself: what of it the other side and DRAM have to give, and how long that takes. Returns how many cycles
@@ -337,112 +347,116 @@ static int64_t access_run(ftl_traffic *traffic, const request *ask, int32_t side
   sampled_outcome outcome = read_sample(traffic, ask, side);
   const ftl_traffic_found *found = &outcome.sectors;
   if (found->far > 0) {
-    wait->latency_cycles += traffic->far_latency * outcome.far_tiles / outcome.tiles;
-    queue_for(wait, serve(&traffic->far, ask, traffic->far_sector_cost * of_run(ask, found->far, found->asked)));
-    wait->marks.far = traffic->far.free;
+    wait->latency_cycles += traffic->far_latency_cycles * outcome.far_tiles / outcome.tiles;
+    queue_for(wait, serve(&traffic->far, ask, traffic->far_sector_ticks * of_run(ask, found->far, found->asked)));
+    wait->marks.far_ticks = traffic->far.free_ticks;
   }
   if (found->missed > 0) {
-    int64_t cost =
-        dram_cost(traffic, of_run(ask, found->missed, found->asked), of_run(ask, found->dram_written, found->asked));
-    queue_for(wait, serve(&traffic->dram, ask, cost));
-    int64_t channel_wait = channel_wait_of(traffic, ask, &outcome, wait);
-    write_out(traffic, of_run(ask, found->dram_written, found->asked), ask->now);
-    wait->latency_cycles += traffic->miss_latency * outcome.missed_tiles / outcome.tiles + channel_wait;
-    wait->marks.dram = ask->entry->fill_mark = traffic->dram.free;
+    int64_t cost_ticks =
+        dram_ticks(traffic, of_run(ask, found->missed, found->asked), of_run(ask, found->dram_written, found->asked));
+    queue_for(wait, serve(&traffic->dram, ask, cost_ticks));
+    int64_t channel_wait_cycles = channel_wait_cycles_of(traffic, ask, &outcome, wait);
+    write_out(traffic, of_run(ask, found->dram_written, found->asked), ask->now_ticks);
+    wait->latency_cycles += traffic->miss_latency_cycles * outcome.missed_tiles / outcome.tiles + channel_wait_cycles;
+    wait->marks.dram_ticks = ask->entry->fill_mark_ticks = traffic->dram.free_ticks;
     ask->entry->fill_latency_cycles = (int32_t)wait->latency_cycles;
-    ask->entry->fill_ready = ask->now + wait->latency_cycles * FTL_TRAFFIC_UNIT + wait->queue;
-    return channel_wait;
+    ask->entry->fill_ready_ticks = ask->now_ticks + wait->latency_cycles * FTL_TICKS_PER_CYCLE + wait->queue_ticks;
+    return channel_wait_cycles;
   }
   wait_for_fill(ask, wait);
   return 0;
 }
 
-bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_run *run, int64_t span, int32_t sm, int64_t now,
-                          ftl_traffic_wait *wait) {
+bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_run *run, int64_t span_ticks, int32_t sm,
+                          int64_t now_ticks, ftl_traffic_wait *wait) {
   request ask;
-  if (!try_make_request(traffic, run, span, now, &ask)) return false;
-  *wait = (ftl_traffic_wait){.latency_cycles = traffic->hit_latency,
-                             .asking = sectors_of_tile(run, ask.num_sectors) * traffic->ask_sector_cost,
-                             .intake = ask.intake};
+  if (!try_make_request(traffic, run, span_ticks, now_ticks, &ask)) return false;
+  *wait = (ftl_traffic_wait){.latency_cycles = traffic->hit_latency_cycles,
+                             .asking_ticks = sectors_of_tile(run, ask.num_sectors) * traffic->ask_sector_ticks,
+                             .intake_ticks = ask.intake_ticks};
   traffic->counts.asked_sectors += ask.num_sectors;
   ftl_sm_home home = traffic->homes[sm];
   bool may_coalesce = traffic->tiles.groups && !run->is_multicast;
   ftl_tile_group *group = may_coalesce ? ftl_tile_lines_group(&traffic->tiles, ask.entry, home.gpc) : NULL;
-  bool joins = try_coalesce(traffic, group, now);
+  bool joins = try_coalesce(traffic, group, now_ticks);
   if (!joins) {
     queue_for(wait, take_request(traffic, &ask));
-    queue_for(wait, serve(&traffic->l2, &ask, traffic->l2_sector_cost * ask.num_sectors));
-    wait->marks.l2 = traffic->l2.free;
+    queue_for(wait, serve(&traffic->l2, &ask, traffic->l2_sector_ticks * ask.num_sectors));
+    wait->marks.l2_ticks = traffic->l2.free_ticks;
   }
-  int64_t last_lines_late = access_run(traffic, &ask, home.side, wait);
-  int64_t port_wait = serve(&traffic->gpc[home.gpc], &ask, traffic->gpc_sector_cost * ask.num_sectors);
+  int64_t last_lines_late_cycles = access_run(traffic, &ask, home.side, wait);
+  int64_t port_wait_ticks = serve(&traffic->gpc[home.gpc], &ask, traffic->gpc_sector_ticks * ask.num_sectors);
   if (joins) {
     traffic->counts.coalesced_sectors += ask.num_sectors;
-    if (group->served > now + wait->queue) wait->queue = group->served - now;
+    if (group->served_ticks > now_ticks + wait->queue_ticks) wait->queue_ticks = group->served_ticks - now_ticks;
     wait->marks = group->marks;
   } else {
-    open_group(traffic, group, now, wait, last_lines_late);
-    queue_for(wait, port_wait);
-    int64_t gpc_mark = traffic->gpc[home.gpc].free;
+    open_group(traffic, group, now_ticks, wait, last_lines_late_cycles);
+    queue_for(wait, port_wait_ticks);
+    int64_t gpc_mark_ticks = traffic->gpc[home.gpc].free_ticks;
     if (group) {
       // The last mark apart: all four copied right after it was set waited for the host to write what it was set to.
-      group->served = now + wait->queue;
+      group->served_ticks = now_ticks + wait->queue_ticks;
       group->marks = wait->marks;
-      group->marks.gpc = gpc_mark;
+      group->marks.gpc_ticks = gpc_mark_ticks;
     }
-    wait->marks.gpc = gpc_mark;
+    wait->marks.gpc_ticks = gpc_mark_ticks;
   }
   if (run->trail) ftl_tile_lines_prefetch_next(&traffic->tiles, ask.entry, home.gpc);
-  traffic->counts.load_latency_cycles += (wait->latency_cycles + wait->queue / FTL_TRAFFIC_UNIT) * run->num_tiles;
+  traffic->counts.load_latency_cycles +=
+      (wait->latency_cycles + wait->queue_ticks / FTL_TICKS_PER_CYCLE) * run->num_tiles;
   traffic->counts.num_loads += run->num_tiles;
   return true;
 }
 
-static int64_t grown(const ftl_traffic_waiting *waiting, int64_t mark, const ftl_traffic_server *server) {
-  if (mark <= waiting->served) return 0;
-  int64_t behind = server->asked > waiting->made ? server->asked - waiting->made : 0;
-  int64_t late = server->free - behind - (mark > waiting->due ? mark : waiting->due);
-  return late > 0 ? late : 0;
+static int64_t grown(const ftl_traffic_waiting *waiting, int64_t mark_ticks, const ftl_traffic_server *server) {
+  if (mark_ticks <= waiting->served_ticks) return 0;
+  int64_t behind_ticks = server->asked_ticks > waiting->made_ticks ? server->asked_ticks - waiting->made_ticks : 0;
+  int64_t late_ticks =
+      server->free_ticks - behind_ticks - (mark_ticks > waiting->due_ticks ? mark_ticks : waiting->due_ticks);
+  return late_ticks > 0 ? late_ticks : 0;
 }
 
 int64_t ftl_traffic_overtaken(const ftl_traffic *traffic, const ftl_traffic_waiting *waiting) {
-  int64_t most = grown(waiting, waiting->marks.l2, &traffic->l2);
-  int64_t next = grown(waiting, waiting->marks.far, &traffic->far);
-  if (next > most) most = next;
-  next = grown(waiting, waiting->marks.dram, &traffic->dram);
-  if (next > most) most = next;
-  next = grown(waiting, waiting->marks.gpc, &traffic->gpc[traffic->homes[waiting->sm].gpc]);
-  return next > most ? next : most;
+  int64_t most_ticks = grown(waiting, waiting->marks.l2_ticks, &traffic->l2);
+  int64_t next_ticks = grown(waiting, waiting->marks.far_ticks, &traffic->far);
+  if (next_ticks > most_ticks) most_ticks = next_ticks;
+  next_ticks = grown(waiting, waiting->marks.dram_ticks, &traffic->dram);
+  if (next_ticks > most_ticks) most_ticks = next_ticks;
+  next_ticks = grown(waiting, waiting->marks.gpc_ticks, &traffic->gpc[traffic->homes[waiting->sm].gpc]);
+  return next_ticks > most_ticks ? next_ticks : most_ticks;
 }
 
-int64_t ftl_traffic_take_stores(ftl_traffic *traffic, const ftl_store_intake *intake, int64_t end) {
+int64_t ftl_traffic_take_stores(ftl_traffic *traffic, const ftl_store_intake *intake, int64_t end_ticks) {
   ftl_traffic_server *server = &traffic->intake;
-  int64_t from = end - intake->sm;
-  server->free = (server->free > from ? server->free : from) + intake->l2;
-  if (from > server->asked) server->asked = from;
-  int64_t taken = server->free - traffic->waiting_stores;
-  write_out(traffic, intake->dram_written, from);
-  if (intake->dram > 0) traffic->dram.free = (traffic->dram.free > from ? traffic->dram.free : from) + intake->dram;
-  return taken > end ? taken : end;
+  int64_t from_ticks = end_ticks - intake->sm_ticks;
+  server->free_ticks = (server->free_ticks > from_ticks ? server->free_ticks : from_ticks) + intake->l2_ticks;
+  if (from_ticks > server->asked_ticks) server->asked_ticks = from_ticks;
+  int64_t taken_ticks = server->free_ticks - traffic->waiting_stores_ticks;
+  write_out(traffic, intake->dram_written, from_ticks);
+  if (intake->dram_ticks > 0)
+    traffic->dram.free_ticks =
+        (traffic->dram.free_ticks > from_ticks ? traffic->dram.free_ticks : from_ticks) + intake->dram_ticks;
+  return taken_ticks > end_ticks ? taken_ticks : end_ticks;
 }
 
-int64_t ftl_traffic_stores_taken(const ftl_traffic *traffic, int64_t made, int64_t end) {
+int64_t ftl_traffic_stores_taken(const ftl_traffic *traffic, int64_t made_ticks, int64_t end_ticks) {
   const ftl_traffic_server *server = &traffic->intake;
-  int64_t behind = server->asked > made ? server->asked - made : 0;
-  int64_t taken = server->free - traffic->waiting_stores - behind;
-  return taken > end ? taken : end;
+  int64_t behind_ticks = server->asked_ticks > made_ticks ? server->asked_ticks - made_ticks : 0;
+  int64_t taken_ticks = server->free_ticks - traffic->waiting_stores_ticks - behind_ticks;
+  return taken_ticks > end_ticks ? taken_ticks : end_ticks;
 }
 
 static void add_intake(const ftl_traffic *traffic, int64_t num_sectors, bool is_atomic, ftl_store_intake *sum) {
   const ftl_store_intake *cost = is_atomic ? &traffic->whole_store_cost : &traffic->store_cost;
-  sum->l2 += num_sectors * cost->l2;
-  sum->sm += num_sectors * cost->sm;
+  sum->l2_ticks += num_sectors * cost->l2_ticks;
+  sum->sm_ticks += num_sectors * cost->sm_ticks;
 }
 
-bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, int32_t sm, bool is_atomic, int64_t now,
+bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, int32_t sm, bool is_atomic, int64_t now_ticks,
                            ftl_store_intake *intake) {
   request ask;
-  if (!try_make_request(traffic, run, 0, now, &ask)) return false;
+  if (!try_make_request(traffic, run, 0, now_ticks, &ask)) return false;
   add_intake(traffic, ask.num_sectors, is_atomic, intake);
   traffic->counts.store_sectors += ask.num_sectors;
   if (is_atomic)
@@ -471,14 +485,14 @@ bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, int32_
   else
     traffic->found[FTL_TRAFFIC_STORE] = found;
   int64_t written = of_run(&ask, found.dram_written, found.asked);
-  intake->dram += dram_cost(traffic, of_run(&ask, found.missed, found.asked), written);
+  intake->dram_ticks += dram_ticks(traffic, of_run(&ask, found.missed, found.asked), written);
   intake->dram_written += written;
   return true;
 }
 
-void ftl_traffic_spill(ftl_traffic *traffic, int64_t written_sectors, int64_t now) {
+void ftl_traffic_spill(ftl_traffic *traffic, int64_t written_sectors, int64_t now_ticks) {
   if (written_sectors == 0) return;
   traffic->counts.dram_write_sectors += written_sectors;
-  int64_t from = traffic->dram.free > now ? traffic->dram.free : now;
-  traffic->dram.free = from + traffic->dram_write_cost * ftl_traffic_scale(traffic, written_sectors);
+  int64_t from_ticks = traffic->dram.free_ticks > now_ticks ? traffic->dram.free_ticks : now_ticks;
+  traffic->dram.free_ticks = from_ticks + traffic->dram_write_ticks * ftl_traffic_scale(traffic, written_sectors);
 }

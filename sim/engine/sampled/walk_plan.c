@@ -1,5 +1,6 @@
 #include "engine/sampled/walk_plan.h"
 
+#include "base/integer.h"
 #include "engine/sampled/period.h"
 #include "engine/sampled/period_runs.h"
 #include "engine/sampled/stream.h"
@@ -39,7 +40,7 @@ static int64_t num_pieces(const ftl_segments *segments) { return segments->num_l
 static walk_size size_of(const ftl_launch *launch, const ftl_segments *segments, int64_t num_ctas) {
   walk_size size = {0};
   int64_t most = 0;  // iterations of a CTA
-  int64_t stride = (num_ctas + LOOKED_AT_CTAS - 1) / LOOKED_AT_CTAS, looked_at = 0, first;
+  int64_t stride = ftl_divide_up(num_ctas, LOOKED_AT_CTAS), looked_at = 0, first;
   for (int64_t cta = 0; cta < num_ctas; cta += stride, looked_at++) {
     int64_t before = size.iterations;
     for (int32_t k = 0; k < segments->num_loops; k++) {
@@ -62,8 +63,7 @@ static int64_t iteration_bytes(const ftl_segments *segments) {
     const ftl_segment *segment = &segments->segments[2 * k + 1];
     int64_t bytes = 0;
     for (int32_t i = 0; i < segment->num_refs; i++) {
-      const ftl_tile_ref *ref = &segment->refs[i].ref;
-      bytes += (int64_t)ref->rows * ref->columns * ftl_dtype_bytes(segments->tile->tensors[ref->tensor].dtype);
+      bytes += ftl_tile_ref_bytes(segments->tile, &segment->refs[i].ref);
     }
     if (bytes > most) most = bytes;
   }
@@ -119,7 +119,7 @@ static int64_t long_period(const ftl_launch *launch, int64_t period, int64_t wav
   if (period == 0) return 0;
   int64_t least = waves * launch->arch->chip_num_sms * launch->occupancy.ctas_per_sm;
   period *= launch->tile->cluster_ctas / greatest_divisor(period, launch->tile->cluster_ctas);
-  return (least + period - 1) / period * period;
+  return ftl_round_up(least, period);
 }
 
 // The grid's period; that of its runs where this is longer than a walk needs, or the grid has none.

@@ -24,6 +24,7 @@ typedef struct ftl_walk_plan {
   int64_t moved_bytes;  // by all CTAs, to and from L1
 } ftl_walk_plan;
 
+// Without what ftl_sampled_try_plan adds.
 ftl_walk_plan ftl_walk_plan_make(const ftl_launch *launch, const ftl_segments *segments);
 
 #endif

@@ -3,6 +3,7 @@
 // A word a lane and 32 adjacent words an instruction, the next row by the next warp: accumulators are not laid out like
 // that in registers, so sums lie permuted within their tile, and are read back the same way. So FlashAttention-2's
 // library adds dQ (csrc/flash_attn/src/kernel_traits.h, GmemTiledCopydQaccumAtomicAdd).
+#include "base/integer.h"
 #include "lower/select/select.h"
 
 #include "base/sectors.h"
@@ -21,7 +22,7 @@ static bool try_cut(ftl_select *s, const ftl_tile_op *op, int32_t value_idx, pie
   int32_t num_warps = s->role->num_warps, row_bytes = op->ref.columns * WORD_BYTES;
   *out = (pieces){.num_warps = num_warps,
                   .num_passes = value->rows / num_warps,
-                  .num_pieces = (row_bytes + FTL_LINE_BYTES - 1) / FTL_LINE_BYTES,
+                  .num_pieces = ftl_divide_up32(row_bytes, FTL_LINE_BYTES),
                   .row_bytes = row_bytes};
   if (value->rows % num_warps != 0) {
     ftl_select_fail(s, "%s of %d rows is not moved by %d warps in turn", value->name, value->rows, num_warps);

@@ -2,7 +2,7 @@
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
-enum { LANES = 32, SUM_BYTES = 4, VECTOR_SUMS = 4, MOST_CHAINED_WARPS = 8 };
+enum { SUM_BYTES = 4, VECTOR_SUMS = 4, MOST_CHAINED_WARPS = 8 };
 
 bool ftl_select_is_by_rows(const ftl_select *s, int32_t value) {
   return s->tile->values[value].layout.threads_per_row > 0;
@@ -98,8 +98,8 @@ void ftl_select_read_parts(ftl_select *s, const ftl_tile_op *op, int32_t rows, i
 void ftl_select_reduce_lanes_by_rows(ftl_select *s, const ftl_tile_op *op) {
   int32_t threads = threads_of(s, op->dst), num_slabs = s->values[op->dst].map.num_slabs;
   for (int32_t slab = 0; slab < num_slabs; slab++)
-    shuffle(s, op, ftl_select_fragment(s, op->dst, slab, 0), threads < LANES ? threads : LANES);
-  if (threads <= LANES) return;
+    shuffle(s, op, ftl_select_fragment(s, op->dst, slab, 0), threads < FTL_WARP_LANES ? threads : FTL_WARP_LANES);
+  if (threads <= FTL_WARP_LANES) return;
   ftl_select_barrier(s);
   int32_t first = ftl_select_temp(s, 0);
   ftl_select_add(s, FTL_OP_ISETP, 1, first, s->thread, NONE, NONE);
@@ -108,7 +108,7 @@ void ftl_select_reduce_lanes_by_rows(ftl_select *s, const ftl_tile_op *op) {
   }
   ftl_select_barrier(s);
   for (int32_t slab = 0; slab < num_slabs; slab++)
-    ftl_select_read_parts(s, op, ftl_select_fragment(s, op->dst, slab, 0), threads / LANES);
+    ftl_select_read_parts(s, op, ftl_select_fragment(s, op->dst, slab, 0), threads / FTL_WARP_LANES);
 }
 
 int32_t ftl_select_reduce_bytes(const ftl_tile_program *tile) {
@@ -119,8 +119,8 @@ int32_t ftl_select_reduce_bytes(const ftl_tile_program *tile) {
     if (tile->ops[i].kind != FTL_TILE_REDUCE_LANES) continue;
     const ftl_value *value = &tile->values[tile->ops[i].dst];
     int32_t threads = value->layout.threads_per_row;
-    if (threads > LANES && value->rows * threads / LANES * SUM_BYTES > most)
-      most = value->rows * threads / LANES * SUM_BYTES;
+    if (threads > FTL_WARP_LANES && value->rows * threads / FTL_WARP_LANES * SUM_BYTES > most)
+      most = value->rows * threads / FTL_WARP_LANES * SUM_BYTES;
   }
   return most;
 }

@@ -75,7 +75,7 @@ void ftl_select_fail(ftl_select *s, const char *format, ...) {
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  s->status = ftl_error_set(s->error, FTL_INFEASIBLE, "%s: %s", s->tile->name, text);
+  s->status = ftl_error_set_about(s->error, FTL_INFEASIBLE, s->tile->name, ": %s", text);
 }
 
 uint16_t ftl_select_ref(ftl_select *s, const ftl_tile_ref *ref) {

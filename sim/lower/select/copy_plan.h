@@ -2,8 +2,6 @@
 #ifndef FTL_LOWER_SELECT_COPY_PLAN_H
 #define FTL_LOWER_SELECT_COPY_PLAN_H
 
-#include <stdbool.h>
-
 #include "lower/shared_layout.h"
 #include "tile/tile.h"
 

@@ -18,7 +18,7 @@
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
-enum { CHUNK_NUMBERS = 8, CHUNK_REGISTERS = 4, REGISTER_BYTES = 4, LANES = 32 };
+enum { CHUNK_NUMBERS = 8, CHUNK_REGISTERS = 4, REGISTER_BYTES = 4 };
 
 typedef struct step {
   ftl_opcode opcode;
@@ -53,8 +53,8 @@ static int32_t first_number(const lanes *l, int32_t lane) { return lane % l->per
 
 static ftl_wavefronts read_wavefronts(const ftl_select *s, const lanes *l) {
   const ftl_ring *from = &s->tile->rings[l->op->ring_a];
-  int32_t offset[LANES], numbers = ftl_dtype_numbers(from->dtype);
-  for (int32_t lane = 0; lane < LANES; lane++)
+  int32_t offset[FTL_WARP_LANES], numbers = ftl_dtype_numbers(from->dtype);
+  for (int32_t lane = 0; lane < FTL_WARP_LANES; lane++)
     offset[lane] =
         ftl_shared_layout_offset(&s->layouts[l->op->ring_a], row_of(l, lane), first_number(l, lane) / numbers);
   return ftl_shared_wavefronts(offset, CHUNK_NUMBERS / numbers);
@@ -64,8 +64,8 @@ static ftl_wavefronts read_wavefronts(const ftl_select *s, const lanes *l) {
 static ftl_wavefronts scale_wavefronts(const ftl_select *s, const lanes *l) {
   const ftl_ring *scales = &s->tile->rings[l->op->ring_scales];
   int32_t group_numbers = s->tile->rings[l->op->ring].columns / l->num_groups;
-  int32_t offset[LANES];
-  for (int32_t lane = 0; lane < LANES; lane++) {
+  int32_t offset[FTL_WARP_LANES];
+  for (int32_t lane = 0; lane < FTL_WARP_LANES; lane++) {
     int32_t row = row_of(l, lane);
     int32_t scale_row = ftl_tile_scale_row(scales, l->num_groups, row, first_number(l, lane) / group_numbers);
     int32_t byte = ftl_shared_layout_offset(&s->layouts[l->op->ring_scales], scale_row, row % scales->columns);
@@ -75,8 +75,8 @@ static ftl_wavefronts scale_wavefronts(const ftl_select *s, const lanes *l) {
 }
 
 static ftl_wavefronts write_wavefronts(const ftl_select *s, const lanes *l) {
-  int32_t offset[LANES];
-  for (int32_t lane = 0; lane < LANES; lane++)
+  int32_t offset[FTL_WARP_LANES];
+  for (int32_t lane = 0; lane < FTL_WARP_LANES; lane++)
     offset[lane] = ftl_shared_layout_offset(&s->layouts[l->op->ring], row_of(l, lane), first_number(l, lane));
   return ftl_shared_wavefronts(offset, FTL_CHUNK_BYTES);
 }
@@ -111,7 +111,7 @@ static void write_chunk(ftl_select *s, const lanes *l, int32_t numbers, int32_t 
 
 static bool try_deal(ftl_select *s, const ftl_tile_op *op, lanes *out) {
   const ftl_ring *to = &s->tile->rings[op->ring], *scales = &s->tile->rings[op->ring_scales];
-  int32_t at_once = LANES * s->role->num_warps, chunks = to->rows * to->columns / CHUNK_NUMBERS;
+  int32_t at_once = FTL_WARP_LANES * s->role->num_warps, chunks = to->rows * to->columns / CHUNK_NUMBERS;
   int32_t num_groups = ftl_tile_scale_groups(to, scales);
   *out = (lanes){
       .op = op, .per_row = to->columns / CHUNK_NUMBERS, .num_rounds = chunks / at_once, .num_groups = num_groups};

@@ -1,11 +1,12 @@
 // Global memory straight into registers and back: LOAD_TILE, LOAD_ROWS, LOAD_COLUMNS, and the stores of row-wise
 // values.
+#include "base/integer.h"
 #include "lower/select/select.h"
 
 #include "base/sectors.h"
 
 #define NONE FTL_NO_VALUE
-enum { LANES = 32, WORD_BYTES = 4 };
+enum { WORD_BYTES = 4 };
 
 static uint16_t begin_tile(ftl_select *s, const ftl_tile_ref *ref) {
   uint16_t index = ftl_select_ref(s, ref);
@@ -17,7 +18,7 @@ void ftl_select_add_ldg(ftl_select *s, const ftl_tile_ref *ref, ftl_access acces
                         int32_t predicate) {
   ftl_draft_inst *load = ftl_select_add(s, FTL_OP_LDG, 1, dst, address, predicate, NONE);
   load->inst.access = ftl_select_access(s, access);
-  load->inst.wavefronts = (uint16_t)(access.num_rows * ((access.bytes + FTL_LINE_BYTES - 1) / FTL_LINE_BYTES));
+  load->inst.wavefronts = (uint16_t)(access.num_rows * ftl_divide_up32(access.bytes, FTL_LINE_BYTES));
   load->inst.flags = ref->present == FTL_ALWAYS ? 0 : FTL_INST_IF_PRESENT;
   load->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
 }
@@ -29,20 +30,20 @@ ftl_access ftl_select_row_access(const ftl_select *s, int32_t value, uint16_t re
                                  int32_t vector_bytes) {
   const ftl_value *info = &s->tile->values[value];
   bool of_rows = info->kind == FTL_VALUE_ROWS;
-  int32_t threads = info->layout.threads_per_row, groups = s->role->num_warps * LANES / threads;
+  int32_t threads = info->layout.threads_per_row, groups = s->role->num_warps * FTL_WARP_LANES / threads;
   int32_t row_bytes = of_rows ? 0 : threads * vector_bytes;
   ftl_access access = {.ref = ref, .num_rows = 1, .row = slab * groups, .warp_row_step = 1, .row_step = 1};
   access.column_byte = vector * row_bytes;
   access.bytes = of_rows ? vector_bytes : row_bytes;
-  if (threads <= LANES) {
-    access.num_rows = (uint16_t)(LANES / threads);
-    access.warp_row_step = LANES / threads;
+  if (threads <= FTL_WARP_LANES) {
+    access.num_rows = (uint16_t)(FTL_WARP_LANES / threads);
+    access.warp_row_step = FTL_WARP_LANES / threads;
     return access;
   }
-  access.row_warps = threads / LANES;
+  access.row_warps = threads / FTL_WARP_LANES;
   if (of_rows) return access;
-  access.warp_column_bytes = LANES * vector_bytes;
-  access.bytes = LANES * vector_bytes;
+  access.warp_column_bytes = FTL_WARP_LANES * vector_bytes;
+  access.bytes = FTL_WARP_LANES * vector_bytes;
   return access;
 }
 
@@ -52,9 +53,9 @@ static ftl_access transposed_access(const ftl_select *s, int32_t value, uint16_t
                                     int32_t element_bytes) {
   int32_t threads = s->tile->values[value].layout.threads_per_row;
   return (ftl_access){.ref = ref,
-                      .num_rows = LANES,
+                      .num_rows = FTL_WARP_LANES,
                       .row = vector * threads,
-                      .warp_row_step = LANES,
+                      .warp_row_step = FTL_WARP_LANES,
                       .row_step = 1,
                       .column_byte = slab * element_bytes,
                       .bytes = element_bytes};

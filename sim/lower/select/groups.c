@@ -1,6 +1,7 @@
 // Roles whose warps are groups with copies of their own (sliced K): exchanging and merging the copies through shared
 // memory. As kernels/attention/decode_mma.h: each warp writes its copy, row after row in fp32, a barrier, then every
 // thread reads the copies of what it works on.
+#include "base/integer.h"
 #include "lower/select/select.h"
 
 #include "base/sectors.h"
@@ -94,7 +95,7 @@ static void write_copies(ftl_select *s, const ftl_tile_op *op) {
 static void read_tile(ftl_select *s, const ftl_tile_op *op, int32_t slab) {
   const ftl_select_value *dst = &s->values[op->dst];
   int32_t registers = dst->map.num_registers;
-  int32_t num_lines = (registers * WORD_BYTES * FTL_WARP_LANES + FTL_LINE_BYTES - 1) / FTL_LINE_BYTES;
+  int32_t num_lines = ftl_divide_up32(registers * WORD_BYTES * FTL_WARP_LANES, FTL_LINE_BYTES);
   ftl_opcode opcode = op->fn == FTL_ELEM_MAX ? FTL_OP_FMNMX : FTL_OP_FFMA;
   for (int32_t i = 0; i < dst->map.per_slab; i++)
     for (int32_t group = 0; group < s->role->num_groups; group++) {

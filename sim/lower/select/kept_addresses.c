@@ -15,6 +15,7 @@
 // that copies write too, whose row groups lie whole swizzle periods apart. It is kept where registers last, for sm_90
 // with several stages too, whose base is then a uniform register of the ldmatrix (SASS of
 // kernels/foreign/triton_attention.py); other SASS of several stages was not read.
+#include "base/integer.h"
 #include "lower/occupancy_steps.h"
 #include "lower/select/addresses.h"
 
@@ -28,7 +29,7 @@ enum { LANE_REGISTERS = 4, STAGE_REGISTERS = 8 };
 enum { FEWEST_WARPS = 3 };    // that ptxas would have in a sub-core
 enum { MOST_GIVEN_UP = 10 };  // addresses for a warp more
 
-static int32_t tiles_of(int32_t extent, int32_t tile) { return (extent + tile - 1) / tile; }
+static int32_t tiles_of(int32_t extent, int32_t tile) { return ftl_divide_up32(extent, tile); }
 
 // Columns over which the positions of lean code differ: a column block lies an immediate from the one before it.
 static int32_t num_position_columns(const ftl_select *s, int32_t ring) {

@@ -1,4 +1,6 @@
 // LOAD: tiles from global to shared memory, by cp.async or through registers. By TMA: load_tma.c.
+#include "base/integer.h"
+#include "base/sectors.h"
 #include "lower/select/shared_stages.h"
 #include "lower/select/strides.h"
 
@@ -319,7 +321,7 @@ static void add_held_ldg(ftl_select *s, const ftl_tile_op *op, const ftl_copy_pl
   load->inst.access = ftl_select_access(s, access);
   load->inst.ring_a = (uint8_t)op->ring;
   load->inst.flags = ftl_select_present_flag(&op->ref);
-  load->inst.wavefronts = (uint16_t)(plan->rows * ((access.bytes + 127) / 128));
+  load->inst.wavefronts = (uint16_t)(plan->rows * ftl_divide_up32(access.bytes, FTL_LINE_BYTES));
   load->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
 }
 

@@ -7,7 +7,7 @@
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
-enum { ENTRY_BYTES = 4, LANES = 32 };
+enum { ENTRY_BYTES = 4 };
 
 static void hold(ftl_select *s, const ftl_tile_op *op, uint16_t ref, int32_t value) {
   if (s->num_lookups == FTL_SELECT_MAX_LOOKUPS)
@@ -51,9 +51,10 @@ void ftl_select_lookup(ftl_select *s, const ftl_tile_op *op) {
                  NONE)
       ->inst.flags = flags;
   int32_t value = of_pages ? ftl_select_temp(s, 2) : NONE;
-  for (int32_t first = 0; first < op->ref.rows; first += LANES) {
+  for (int32_t first = 0; first < op->ref.rows; first += FTL_WARP_LANES) {
     int32_t left = op->ref.rows - first, entry = ftl_select_temp(s, 1);
-    ftl_access which = {.ref = ref, .num_rows = (uint16_t)(left < LANES ? left : LANES), .row = first};
+    ftl_access which = {
+        .ref = ref, .num_rows = (uint16_t)(left < FTL_WARP_LANES ? left : FTL_WARP_LANES), .row = first};
     ftl_select_load_entries(s, which, entry, address, predicate);
     if (of_pages)
       ftl_select_add(s, FTL_OP_IMAD, 1, value, entry, NONE, NONE)->inst.flags = flags;

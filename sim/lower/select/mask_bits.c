@@ -1,6 +1,7 @@
 // MASK_BITS: -inf where a bit of the row's words is 0. Each lane loads the words of its rows, shifts them to its first
 // column once a word, and then tests and selects an element at constant places. Source: the custom masks of FlashInfer
 // (include/flashinfer/attention, a bit a pair) and the tree masks of SpecInfer (a word of ancestors a token).
+#include "base/integer.h"
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
@@ -55,7 +56,7 @@ static int32_t row_words(ftl_select *s, const ftl_tile_op *op, int32_t tile, int
 
 void ftl_select_mask_bits(ftl_select *s, const ftl_tile_op *op) {
   const ftl_select_value *v = &s->values[op->dst];
-  int32_t columns = s->tile->values[op->dst].columns, own_words = (columns + WORD_BITS - 1) / WORD_BITS;
+  int32_t columns = s->tile->values[op->dst].columns, own_words = ftl_divide_up32(columns, WORD_BITS);
   uint16_t ref = ftl_select_ref(s, &op->ref);
   ftl_select_add_tile(s, ref, 0);
   int32_t address = ftl_select_row_address(s, &op->ref);

@@ -170,7 +170,7 @@ static void load_a(ftl_select *s, product *p, int32_t step) {
 }
 
 static int32_t num_tiles_at(const ftl_select *s, const product *p, int32_t column) {
-  return s->shape.quad_pairs ? 1 : ftl_smaller32(2, (p->n - column + TILE_COLUMNS - 1) / TILE_COLUMNS);
+  return s->shape.quad_pairs ? 1 : ftl_smaller32(2, ftl_divide_up32(p->n - column, TILE_COLUMNS));
 }
 
 // B of the 16 columns from `column` on, for one k step of 32 bytes: one ldmatrix.x4.
@@ -182,7 +182,7 @@ static void load_b(ftl_select *s, product *p, int32_t step, int32_t column) {
   }
   int32_t registers = s->shape.quad_pairs ? s->shape.operand_registers : 2 * num_tiles_at(s, p, column);
   int32_t depth = step * s->product->operand_columns - p->op->first_k + ftl_tile_first_term_of_b(s->tile, p->op);
-  int32_t num_across = (p->n + FTL_OPERAND_COLUMNS - 1) / FTL_OPERAND_COLUMNS;
+  int32_t num_across = ftl_divide_up32(p->n, FTL_OPERAND_COLUMNS);
   block from = {p->op->ring, FTL_OPERAND_B_KN, depth, column, step * num_across + across};
   if (p->op->transpose_b) from = (block){p->op->ring, FTL_OPERAND_B_NK, column, depth, from.index};
   int32_t chunk = p->op->transpose_b ? 0 : across, position = p->op->transpose_b ? step : across;
@@ -232,7 +232,7 @@ static product product_of(ftl_select *s, const ftl_tile_op *op) {
                .from_zero = s->values[op->dst].zero_pending};
   if (op->num_k > 0) p.k = op->first_k + op->num_k;
   p.first_step = op->first_k / s->product->operand_columns;
-  p.end_step = (p.k + s->product->operand_columns - 1) / s->product->operand_columns;
+  p.end_step = ftl_divide_up32(p.k, s->product->operand_columns);
   if (op->first_k % s->product->operand_columns != 0)
     ftl_select_fail(s, "a sum from term %d of k on does not begin with one of mma.sync's operands of %d", op->first_k,
                     s->product->operand_columns);

@@ -1,5 +1,6 @@
 // Rows that every thread looks up: lean code whose warps lie side by side, as Triton compiles a block table that is
 // indexed by `token // PAGE` (SASS of kernels/foreign/triton_paged.py, num_stages 2, 64 keys on 4 warps, pages of 16).
+#include "base/integer.h"
 #include "lower/select/copy_plan.h"
 #include "lower/select/select.h"
 
@@ -41,8 +42,8 @@ static void find_row(ftl_select *s, const ftl_tile_op *op, int32_t group, int32_
 // tile that begins inside a page may have one more: the last group's.
 static ftl_access entries_of(ftl_select *s, const ftl_tile_op *op, int32_t group, int32_t group_rows, bool is_last) {
   int32_t page_rows = op->ref.pages.page_rows, num_entries = op->ref.pages.num_entries;
-  int32_t first = (group * group_rows + page_rows - 1) / page_rows;
-  int32_t end = ((group + 1) * group_rows + page_rows - 1) / page_rows;
+  int32_t first = ftl_divide_up32(group * group_rows, page_rows);
+  int32_t end = ftl_divide_up32((group + 1) * group_rows, page_rows);
   if (is_last || end > num_entries) end = num_entries;
   ftl_select_lookup_entry *held = ftl_select_held_pages(s, &op->ref);
   if (held->reader == NONE) held->reader = s->op_idx;

@@ -22,7 +22,7 @@ void ftl_select_add_stg(ftl_select *s, ftl_access access, int32_t address, int32
   int32_t repeat = access.in_words ? FTL_LANE_WORDS : 1;
   ftl_draft_inst *store = ftl_select_add(s, FTL_OP_STG, repeat, s->stored, address, data, predicate);
   store->inst.access = ftl_select_access(s, access);
-  store->inst.wavefronts = (uint16_t)(access.num_rows * ((access.bytes + FTL_LINE_BYTES - 1) / FTL_LINE_BYTES));
+  store->inst.wavefronts = (uint16_t)(access.num_rows * ftl_divide_up32(access.bytes, FTL_LINE_BYTES));
   store->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
 }
 
@@ -153,7 +153,7 @@ static void store_in_pieces(ftl_select *s, const ftl_tile_op *op) {
 static void write_fragments(ftl_select *s, const ftl_tile_op *op, uint8_t fills) {
   const ftl_select_value *a = &s->values[op->a.value];
   const ftl_shared_layout *layout = &s->layouts[op->ring];
-  int32_t blocks = (ftl_select_warp_columns(s, op->a.value) + FTL_OPERAND_COLUMNS - 1) / FTL_OPERAND_COLUMNS;
+  int32_t blocks = ftl_divide_up32(ftl_select_warp_columns(s, op->a.value), FTL_OPERAND_COLUMNS);
   for (int32_t slab = 0; slab < a->map.num_slabs; slab++)
     for (int32_t block = 0; block < blocks; block++) {
       int32_t packed = packed_block(s, op->a.value, slab, block);

@@ -7,11 +7,11 @@
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
-enum { LANES = 32, KEY_BITS = 32, DIGIT_BITS = 8, NUM_BINS = 1 << DIGIT_BITS, BIN_BYTES = 4, VECTOR_BINS = 4 };
+enum { KEY_BITS = 32, DIGIT_BITS = 8, NUM_BINS = 1 << DIGIT_BITS, BIN_BYTES = 4, VECTOR_BINS = 4 };
 
 // A running sum over the lanes of a warp.
 static int32_t sum_lanes(ftl_select *s, int32_t x) {
-  for (int32_t step = 1; step < LANES; step *= 2) {
+  for (int32_t step = 1; step < FTL_WARP_LANES; step *= 2) {
     int32_t other = ftl_select_temp(s, 1), sum = ftl_select_temp(s, 1);
     ftl_select_add(s, FTL_OP_SHFL, 1, other, x, NONE, NONE)->inst.wavefronts = 1;
     ftl_select_add(s, FTL_OP_IADD, 1, sum, x, other, NONE);
@@ -46,11 +46,11 @@ static void count_digits(ftl_select *s, const ftl_tile_op *op, int32_t slab, int
 // Each warp reads all bins, a few a lane, and finds the one in which the count is reached.
 static int32_t find_bin(ftl_select *s) {
   int32_t bins = ftl_select_temp(s, VECTOR_BINS), sum = ftl_select_temp(s, 1), prefix = ftl_select_temp(s, 1);
-  for (int32_t bin = 0; bin < NUM_BINS / LANES; bin += VECTOR_BINS) {
+  for (int32_t bin = 0; bin < NUM_BINS / FTL_WARP_LANES; bin += VECTOR_BINS) {
     ftl_select_add_shared(s, FTL_OP_LDS, 1, bins, NONE, NONE, 1);
     ftl_select_add(s, FTL_OP_IADD, VECTOR_BINS, sum, bins, NONE, NONE);
   }
-  ftl_select_add(s, FTL_OP_LOP, NUM_BINS / LANES, prefix, sum_lanes(s, sum), bins, NONE);
+  ftl_select_add(s, FTL_OP_LOP, NUM_BINS / FTL_WARP_LANES, prefix, sum_lanes(s, sum), bins, NONE);
   return prefix;
 }
 
@@ -63,7 +63,7 @@ static void number_elements(ftl_select *s, const ftl_tile_op *op, int32_t slab, 
     ftl_select_add(s, FTL_OP_ISETP, map.num_registers, is_large, key, prefix, NONE);
     ftl_select_add(s, FTL_OP_IADD, map.num_registers, count, is_large, NONE, NONE);
     count = sum_lanes(s, count);
-    if (s->tile->values[op->dst].layout.threads_per_row > LANES) {
+    if (s->tile->values[op->dst].layout.threads_per_row > FTL_WARP_LANES) {
       int32_t before = ftl_select_temp(s, 1);
       ftl_select_add_shared(s, FTL_OP_STS, 1, NONE, count, NONE, 1);
       ftl_select_barrier(s);
@@ -106,9 +106,9 @@ static ftl_access numbered_access(const ftl_select *s, const ftl_tile_op *op, ui
                                   int32_t element_bytes) {
   if (op->a.value >= 0) return ftl_select_row_access(s, op->b.value, ref, slab, i, element_bytes);
   return (ftl_access){.ref = ref,
-                      .num_rows = LANES,
+                      .num_rows = FTL_WARP_LANES,
                       .row = i * s->tile->values[op->b.value].layout.threads_per_row,
-                      .warp_row_step = LANES,
+                      .warp_row_step = FTL_WARP_LANES,
                       .row_step = 1,
                       .bytes = element_bytes};
 }
@@ -136,5 +136,5 @@ void ftl_select_store_top(ftl_select *s, const ftl_tile_op *op) {
 
 int32_t ftl_select_top_bytes(const ftl_tile_program *tile, const ftl_tile_op *op) {
   if (op->kind == FTL_TILE_STORE_TOP) return op->ref.rows * op->ref.columns * BIN_BYTES;
-  return op->kind == FTL_TILE_TOP ? tile->values[op->dst].rows * (NUM_BINS + LANES) * BIN_BYTES : 0;
+  return op->kind == FTL_TILE_TOP ? tile->values[op->dst].rows * (NUM_BINS + FTL_WARP_LANES) * BIN_BYTES : 0;
 }

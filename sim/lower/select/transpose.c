@@ -5,20 +5,20 @@
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
-enum { BLOCK_ROWS = 16, BLOCK_COLUMNS = 32, BLOCK_REGISTERS = 4, LANES = 32 };
+enum { BLOCK_ROWS = 16, BLOCK_COLUMNS = 32, BLOCK_REGISTERS = 4 };
 
 // Lane i gives the address of row i % 16, chunk i / 16 of what it reads; of row i of what it writes.
 static ftl_wavefronts read_wavefronts(const ftl_shared_layout *from, int32_t row, int32_t column) {
-  int32_t offset[LANES];
-  for (int32_t lane = 0; lane < LANES; lane++)
+  int32_t offset[FTL_WARP_LANES];
+  for (int32_t lane = 0; lane < FTL_WARP_LANES; lane++)
     offset[lane] =
         ftl_shared_layout_offset(from, row + lane % BLOCK_ROWS, column + lane / BLOCK_ROWS * FTL_CHUNK_BYTES);
   return ftl_shared_wavefronts(offset, FTL_CHUNK_BYTES);
 }
 
 static ftl_wavefronts write_wavefronts(const ftl_shared_layout *to, int32_t row, int32_t column) {
-  int32_t offset[LANES];
-  for (int32_t lane = 0; lane < LANES; lane++) offset[lane] = ftl_shared_layout_offset(to, row + lane, column);
+  int32_t offset[FTL_WARP_LANES];
+  for (int32_t lane = 0; lane < FTL_WARP_LANES; lane++) offset[lane] = ftl_shared_layout_offset(to, row + lane, column);
   return ftl_shared_wavefronts(offset, FTL_CHUNK_BYTES);
 }
 

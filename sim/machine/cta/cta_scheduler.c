@@ -2,13 +2,12 @@
 
 #include <stdlib.h>
 
+#include "arch/arch_limits.h"
 #include "arch/topology.h"
 #include "base/check.h"
 
-enum {
-  MAX_CTAS_PER_SM = 32,
-  MAX_SMS = 256,  // the range of chip.num_sms
-};
+enum { MAX_CTAS_PER_SM = FTL_ARCH_MAX_sm_max_ctas, MAX_SMS = FTL_ARCH_MAX_chip_num_sms };
+_Static_assert(MAX_CTAS_PER_SM <= 32, "an SM's free slots are the bits of a word");
 
 struct ftl_cta_scheduler {
   const ftl_arch *arch;

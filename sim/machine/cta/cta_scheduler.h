@@ -7,7 +7,6 @@
 #ifndef FTL_MACHINE_CTA_CTA_SCHEDULER_H
 #define FTL_MACHINE_CTA_CTA_SCHEDULER_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "arch/arch.h"

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/integer.h"
+#include "base/sectors.h"
 
 typedef struct command {
   int64_t cycle;
@@ -290,7 +291,7 @@ static void retire(ftl_dram_channel *channel, ftl_dram_shared *shared, uint32_t 
   } else {
     shared->counters.row_hits++;
   }
-  int64_t bytes = (int64_t)entry->num_sectors * 32;
+  int64_t bytes = (int64_t)entry->num_sectors * FTL_SECTOR_BYTES;
   if (direction == FTL_DRAM_READ) {
     shared->counters.read_bytes += bytes;
     shared->done[shared->num_done++] = (ftl_dram_done){cycle + shared->timing.cl + shared->timing.burst, entry->cookie};

@@ -5,9 +5,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "arch/arch_limits.h"
 #include "machine/dram/dram.h"
 
-enum { FTL_DRAM_NONE = UINT32_MAX, FTL_DRAM_MAX_BANKS = 256 };
+enum {
+  FTL_DRAM_NONE = UINT32_MAX,
+  FTL_DRAM_MAX_GROUPS = FTL_ARCH_MAX_dram_num_bank_groups,
+  FTL_DRAM_MAX_BANKS = FTL_DRAM_MAX_GROUPS * FTL_ARCH_MAX_dram_banks_per_group
+};
+_Static_assert(FTL_DRAM_MAX_BANKS <= UINT8_MAX + 1 && FTL_DRAM_MAX_BANKS % 64 == 0,
+               "banks are bytes, and bits of words");
 
 typedef enum ftl_dram_direction { FTL_DRAM_READ, FTL_DRAM_WRITE, FTL_DRAM_NUM_DIRECTIONS } ftl_dram_direction;
 
@@ -63,7 +70,7 @@ typedef struct ftl_dram_channel {
   int64_t next_refresh;
   int64_t bus_from[FTL_DRAM_NUM_DIRECTIONS];  // first cycle for a column access of that direction
   int64_t activate_from;                      // tRRD
-  int64_t group_from[16];
+  int64_t group_from[FTL_DRAM_MAX_GROUPS];
   uint64_t num_arrived;
   int32_t num_queued[FTL_DRAM_NUM_DIRECTIONS];
   ftl_dram_list arriving[FTL_DRAM_NUM_DIRECTIONS];  // not arrived, or waiting for a queue entry
@@ -86,12 +93,14 @@ typedef struct ftl_dram_shared {
   ftl_dram_counters counters;
 } ftl_dram_shared;
 
+// In cycles of the DRAM clock.
 ftl_dram_timing ftl_dram_timing_init(const ftl_arch *arch);
 // Closed rows, empty queues; refreshes of the channels are spread over the interval.
 void ftl_dram_channel_reset(ftl_dram_channel *channel, const ftl_dram_timing *timing, uint32_t channel_idx,
                             uint32_t num_channels);
 // Takes over the entry, whose `since` is its arrival.
 void ftl_dram_channel_push(ftl_dram_channel *channel, ftl_dram_shared *shared, uint32_t entry, bool is_write);
+// Issues the channel's commands of DRAM cycles < until; reads that end with them are added to shared->done.
 void ftl_dram_channel_advance(ftl_dram_channel *channel, ftl_dram_shared *shared, int64_t until);
 
 #endif

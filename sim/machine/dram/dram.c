@@ -76,7 +76,7 @@ void ftl_dram_restart(ftl_dram *dram) {
 }
 
 static uint8_t num_bursts(const ftl_dram *dram, uint8_t sectors) {
-  int64_t sectors_per_burst = dram->shared.timing.burst_bytes / 32;
+  int64_t sectors_per_burst = dram->shared.timing.burst_bytes / FTL_SECTOR_BYTES;
   uint8_t burst_mask = (uint8_t)((1 << sectors_per_burst) - 1);
   uint8_t bursts = 0;
   for (int s = 0; s < 4; s += (int)sectors_per_burst) {

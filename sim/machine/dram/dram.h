@@ -32,6 +32,7 @@ typedef struct ftl_dram_counters {
   int64_t busy_cycles;              // data-bus cycles, all channels together
 } ftl_dram_counters;
 
+// Idle, at cycle 0. FTL_NO_MEMORY.
 FTL_MUST_USE ftl_status ftl_dram_create(ftl_dram **out, const ftl_arch *arch, ftl_error *error);
 void ftl_dram_destroy(ftl_dram *dram);
 
@@ -40,8 +41,10 @@ void ftl_dram_push(ftl_dram *dram, const ftl_dram_request *request);
 // Issues every command of cycles < until; all requests that arrive before then must have been pushed. Returns the reads
 // whose last column access was among them; valid until the next advance.
 const ftl_dram_done *ftl_dram_advance(ftl_dram *dram, int64_t until, int64_t *count);
+// Nothing is pending.
 bool ftl_dram_is_idle(const ftl_dram *dram);
 int64_t ftl_dram_num_pending(const ftl_dram *dram);  // pushed and not wholly issued
+// Since it was created or restarted.
 ftl_dram_counters ftl_dram_counters_get(const ftl_dram *dram);
 // Time 0 with closed rows and counters at 0; must be idle.
 void ftl_dram_restart(ftl_dram *dram);

@@ -10,9 +10,10 @@
 #include <stdint.h>
 
 #include "arch/arch.h"
+#include "arch/arch_limits.h"
 #include "machine/l2/hash.h"
 
-enum { FTL_L2_COALESCER_ENTRIES = 1024, FTL_L2_COALESCER_MAX_MERGES = 16 };
+enum { FTL_L2_COALESCER_ENTRIES = 1024, FTL_L2_COALESCER_MAX_MERGES = FTL_ARCH_MAX_l2_coalescer_merges };
 
 typedef struct ftl_l2_coalescer_entry {
   uint64_t line;
@@ -27,10 +28,12 @@ typedef struct ftl_l2_coalescer {
   ftl_l2_coalescer_entry entries[FTL_L2_COALESCER_ENTRIES];
 } ftl_l2_coalescer;
 
+// The entry that the line has, or would take from another.
 static inline ftl_l2_coalescer_entry *ftl_l2_coalescer_entry_of(ftl_l2_coalescer *coalescer, uint64_t line) {
   return &coalescer->entries[ftl_l2_mix(line) % FTL_L2_COALESCER_ENTRIES];
 }
 
+// Without accesses.
 void ftl_l2_coalescer_init(ftl_l2_coalescer *coalescer, const ftl_arch *arch);
 // Forgets all accesses: cycles begin anew.
 void ftl_l2_coalescer_restart(ftl_l2_coalescer *coalescer);
@@ -44,6 +47,7 @@ static inline int64_t ftl_l2_coalescer_data_cycle(ftl_l2_coalescer *coalescer, u
   const ftl_l2_coalescer_entry *entry = ftl_l2_coalescer_entry_of(coalescer, line);
   return entry->line == line ? entry->data_cycle : 0;
 }
+// Nothing where another line has taken the entry.
 static inline void ftl_l2_coalescer_set_data_cycle(ftl_l2_coalescer *coalescer, uint64_t line, int64_t cycle) {
   ftl_l2_coalescer_entry *entry = ftl_l2_coalescer_entry_of(coalescer, line);
   if (entry->line == line) entry->data_cycle = cycle;

@@ -38,6 +38,7 @@ static inline uint64_t ftl_l2_mix(uint64_t x) {
 // Maps a uniform 64-bit number to [0, n) without division (Lemire, ACM TOMACS 2019).
 static inline uint32_t ftl_l2_scale(uint64_t x, uint32_t n) { return (uint32_t)(((x >> 32) * n) >> 32); }
 
+// num_sides 1 or 2; granule_lines: that lie on one side together.
 ftl_l2_hash ftl_l2_hash_make(uint32_t num_sides, uint32_t slices_per_side, uint32_t sets_per_slice,
                              uint32_t granule_lines);
 ftl_l2_hash ftl_l2_hash_init(const ftl_arch *arch);
@@ -48,6 +49,7 @@ static inline uint32_t ftl_l2_hash_side_of_granule(const ftl_l2_hash *hash, uint
   return hash->num_sides == 2 ? (uint32_t)((granule ^ ftl_l2_mix(granule >> 1)) & 1) : 0;
 }
 
+// The line's home side.
 static inline uint32_t ftl_l2_hash_home(const ftl_l2_hash *hash, uint64_t line) {
   return ftl_l2_hash_side_of_granule(hash, ftl_divide(hash->by_granule, line).quotient);
 }
@@ -58,7 +60,6 @@ static inline uint32_t ftl_l2_hash_home(const ftl_l2_hash *hash, uint64_t line) 
 typedef struct ftl_l2_stretch {
   ftl_l2_address at;
   uint32_t num_lines;
-  uint32_t to_last_slice;  // so many of them, or more than there are, come before the first slice
 } ftl_l2_stretch;
 
 // Lines of one side are numbered by `index`. `slices_per_side` lines in a row, whatever that number is,
@@ -81,8 +82,7 @@ static inline ftl_l2_stretch ftl_l2_hash_stretch(const ftl_l2_hash *hash, uint64
   return (ftl_l2_stretch){.at = {.home_side = (uint16_t)ftl_l2_hash_side_of_granule(hash, granule.quotient),
                                  .slice_in_side = (uint16_t)slice,
                                  .set_in_side = set * n + slice},
-                          .num_lines = in_block < in_granule ? in_block : in_granule,
-                          .to_last_slice = n - slice};
+                          .num_lines = in_block < in_granule ? in_block : in_granule};
 }
 
 static inline ftl_l2_address ftl_l2_hash_address(const ftl_l2_hash *hash, uint64_t line) {

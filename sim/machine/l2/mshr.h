@@ -25,6 +25,7 @@ typedef struct ftl_l2_mshrs {
   uint64_t count;
 } ftl_l2_mshrs;
 
+// capacity: places to begin with; more are made as lines need them. FTL_NO_MEMORY.
 FTL_MUST_USE ftl_status ftl_l2_mshrs_init(ftl_l2_mshrs *mshrs, uint64_t capacity, ftl_error *error);
 void ftl_l2_mshrs_fini(ftl_l2_mshrs *mshrs);
 
@@ -50,6 +51,7 @@ static inline ftl_l2_mshr *ftl_l2_mshrs_find(const ftl_l2_mshrs *mshrs, uint64_t
 }
 // Notes that sectors (at least one) are on their way.
 ftl_l2_mshr *ftl_l2_mshrs_add(ftl_l2_mshrs *mshrs, uint64_t line, uint32_t side, uint8_t sectors);
+// All of the line has come.
 void ftl_l2_mshrs_remove(ftl_l2_mshrs *mshrs, ftl_l2_mshr *mshr);
 
 #endif

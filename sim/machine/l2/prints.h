@@ -12,10 +12,12 @@ enum { FTL_L2_PRINT_FREE = 0, FTL_L2_PRINT_NONE = 255, FTL_L2_PRINTS_OF_WORD = 8
 
 #define FTL_L2_PRINTS_ONES UINT64_C(0x0101010101010101)
 
+// Words of a set.
 static inline uint32_t ftl_l2_print_words(uint32_t num_ways) {
   return (num_ways + FTL_L2_PRINTS_OF_WORD - 1) / FTL_L2_PRINTS_OF_WORD;
 }
 
+// Of a line, between FTL_L2_PRINT_FREE and FTL_L2_PRINT_NONE.
 static inline uint8_t ftl_l2_print_of(uint64_t line) {
   return (uint8_t)(1 + ftl_l2_scale(line * 0x9e3779b97f4a7c15u, FTL_L2_PRINT_NONE - 1));
 }
@@ -27,6 +29,7 @@ static inline uint64_t ftl_l2_prints_like(uint64_t word, uint8_t print) {
   return (differ - FTL_L2_PRINTS_ONES) & ~differ & FTL_L2_PRINTS_ONES << 7;
 }
 
+// The first way of those that ftl_l2_prints_like gives, of which there is one.
 static inline uint32_t ftl_l2_prints_first(uint64_t like) {
   return (uint32_t)__builtin_ctzll(like) / FTL_L2_PRINTS_OF_WORD;
 }

@@ -4,9 +4,11 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "arch/arch_limits.h"
 #include "machine/l2/hash.h"
 
-enum { MOST_WAYS = 128 };  // the range of l2.ways
+enum { MOST_WAYS = FTL_ARCH_MAX_l2_ways };
+_Static_assert(MOST_WAYS <= UINT8_MAX + 1, "ways are numbered in bytes");
 
 static void lru_use(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways, uint32_t way) {
   (void)num_ways;

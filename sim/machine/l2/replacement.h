@@ -40,6 +40,7 @@ typedef struct ftl_l2_replacement {
   uint32_t (*victim)(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways, ftl_l2_priority priority);
 } ftl_l2_replacement;
 
+// The way is the set's last used.
 static inline void ftl_l2_stamp(ftl_l2_set *set, ftl_l2_way *way) { way->stamp = ++set->tick; }
 
 // NULL when there is none of that name.

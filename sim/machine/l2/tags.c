@@ -1,7 +1,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/check.h"
 #include "base/sectors.h"
 #include "machine/l2/tags_internal.h"
 

@@ -33,6 +33,7 @@ typedef struct ftl_l2_sample_walk {
   uint16_t home_side;
 } ftl_l2_sample_walk;
 
+// Of lines line .. end - 1.
 static inline ftl_l2_sample_walk ftl_l2_sample_walk_of(const ftl_l2_tags *tags, uint64_t line, uint64_t end) {
   return (ftl_l2_sample_walk){.tags = tags, .line = line, .end = end};
 }
@@ -43,6 +44,7 @@ typedef struct ftl_l2_place {
   int32_t home_side;  // 0 on one-sided parts
   int32_t slice;      // within all slices, the home slice
 } ftl_l2_place;
+// Where the line has its home: what tests choose lines by.
 ftl_l2_place ftl_l2_tags_place(const ftl_l2_tags *tags, uint64_t line);
 // The same, for ftl_l2_tags_read_at and ftl_l2_tags_prefetch.
 ftl_l2_address ftl_l2_tags_address(const ftl_l2_tags *tags, uint64_t line);
@@ -89,6 +91,7 @@ typedef struct ftl_l2_known_line {
   uint8_t sectors, num_sectors;  // those that are read or written
 } ftl_l2_known_line;
 
+// Of a line that lies `at`, whose `sectors` are read or written each time.
 void ftl_l2_tags_know(ftl_l2_known_line *out, const ftl_l2_tags *tags, ftl_l2_address at, uint64_t line,
                       uint8_t sectors);
 // Reads by `side` of `count` lines, as by ftl_l2_tags_read_at, up to the first that is not where it was, or not with
@@ -125,6 +128,7 @@ void ftl_l2_tags_flush(ftl_l2_tags *tags);  // write back nothing, forget everyt
 void ftl_l2_tags_foul(ftl_l2_tags *tags, int64_t bytes);
 // The end of a launch: sets with more than their share of dirty ways write some back. Gives the sectors written.
 int64_t ftl_l2_tags_settle(ftl_l2_tags *tags);
+// In L2 now; of a sample, in the sample.
 int64_t ftl_l2_tags_dirty_sectors(const ftl_l2_tags *tags);
 // What holds of the sets there are -> of all of L2.
 int64_t ftl_l2_tags_scale(const ftl_l2_tags *tags, int64_t sampled);

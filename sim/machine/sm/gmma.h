@@ -19,6 +19,7 @@ typedef struct sm_reads {
   int64_t begin, end;
 } sm_reads;
 
+// The warp's wgmma issues at `now`; with the last warp of its group the product begins.
 void ftl_sm_gmma_issue(ftl_sm *sm, sm_warp *w, int64_t now);
 // The sub-core's instruction that issues at `now` takes so many cycles of the wgmmas under way. What sub-cores take
 // does not add up: each has its part of every product.

@@ -106,13 +106,13 @@ static int32_t load_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line 
                                           .earliest = sm_data_start(sm, now) + op->latency + op->extra_cycles});
   for (int32_t i = 0; i < count; i++) {
     uint8_t sectors = lines[i].sectors;
-    sm->counters.l1_load_sectors += sm_num_sectors(sectors);
+    sm->counters.l1_load_sectors += ftl_num_sectors(sectors);
     uint8_t missing = sectors & (uint8_t)~ftl_sm_l1_lookup(&sm->l1, lines[i].line);
     missing = join_fills(sm, load, lines[i].line, missing, &made);
-    int32_t hits = sm_num_sectors(sectors) - sm_num_sectors(missing);
+    int32_t hits = ftl_num_sectors(sectors) - ftl_num_sectors(missing);
     sm->counters.l1_load_hit_sectors += hits;
     if (is_local) {
-      sm->counters.l1_local_load_sectors += sm_num_sectors(sectors);
+      sm->counters.l1_local_load_sectors += ftl_num_sectors(sectors);
       sm->counters.l1_local_load_hit_sectors += hits;
     }
     if (!missing) continue;
@@ -155,7 +155,7 @@ static void hand_on(ftl_sm *sm, const ftl_line *lines, int32_t count, int64_t wa
   const ftl_arch *arch = sm->arch;
   int64_t sectors = 0;
   for (int32_t i = 0; i < count; i++)
-    sectors += sm_num_sectors(lines[i].sectors) + (is_masked(&lines[i]) ? arch->l1_byte_mask_sectors : 0);
+    sectors += ftl_num_sectors(lines[i].sectors) + (is_masked(&lines[i]) ? arch->l1_byte_mask_sectors : 0);
   if (sm->store_port_free < now) sm->store_port_free = now;
   sm->store_port_free += ftl_divide_up(sectors * arch->l1_sector_bytes, arch->l1_store_bytes_per_cycle);
   sm->store_free = sm->store_port_free - ftl_divide_up(waiting, arch->l1_store_bytes_per_cycle);
@@ -167,22 +167,22 @@ void ftl_sm_lsu_hand_on(ftl_sm *sm, const ftl_line *lines, int32_t count, int64_
 }
 
 void ftl_sm_count_global_store(ftl_sm *sm, const ftl_line *line) {
-  sm->counters.global_store_sectors += sm_num_sectors(line->sectors);
+  sm->counters.global_store_sectors += ftl_num_sectors(line->sectors);
   sm->counters.global_store_masks += is_masked(line);
 }
 
 // A store finds the sectors that L1 holds (`found`), and all of a line that waits for more of it. That does not count
 // as a use of theirs, and they are sent all the same.
 static void count_l1_store(ftl_sm *sm, const ftl_line *line, uint8_t found) {
-  sm->counters.l1_store_sectors += sm_num_sectors(line->sectors);
-  sm->counters.l1_store_hit_sectors += sm_num_sectors(line->sectors & found);
+  sm->counters.l1_store_sectors += ftl_num_sectors(line->sectors);
+  sm->counters.l1_store_hit_sectors += ftl_num_sectors(line->sectors & found);
 }
 
 // RED: L2 adds each line, and nothing of it stays here.
 static int32_t add_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line *lines, int32_t count, int64_t now) {
   ftl_sm_lsu_hand_on(sm, lines, count, now);
   for (int32_t i = 0; i < count; i++) {
-    sm->counters.l1_store_sectors += sm_num_sectors(lines[i].sectors);
+    sm->counters.l1_store_sectors += ftl_num_sectors(lines[i].sectors);
     sm_request(sm, now, &lines[i], FTL_MEM_ATOMIC,
                (sm_transaction){.kind = SM_TX_STORE, .priority = entry->op->priority});
   }
@@ -253,7 +253,7 @@ static int32_t copy_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line 
   sm_transaction tx = {
       .kind = SM_TX_CP, .warp = entry->warp, .group = (uint8_t)entry->group, .priority = entry->op->priority};
   for (int32_t i = 0; i < count; i++) {
-    sm->counters.l1_load_sectors += sm_num_sectors(lines[i].sectors);
+    sm->counters.l1_load_sectors += ftl_num_sectors(lines[i].sectors);
     int32_t after = cycles * (i + 1) / count;
     tx.data_cycles = (uint16_t)(after - before);
     before = after;
@@ -287,10 +287,10 @@ static void count_stored(ftl_sm *sm, const sm_mio_entry *entry, const ftl_access
                          int32_t count) {
   const ftl_tile_place *place = entry->place;
   ftl_access_start start = ftl_access_start_of(access, place, entry->warp->warp_in_role);
-  int32_t rows_left = (place->num_rows - start.row + access->row_step - 1) / access->row_step;
+  int32_t rows_left = ftl_divide_up32(place->num_rows - start.row, access->row_step);
   int32_t num_rows = rows_left < access->num_rows ? rows_left : access->num_rows;
   int64_t bytes = num_rows > 0 ? (int64_t)num_rows * start.bytes : 0, sectors = 0;
-  for (int32_t i = 0; i < count; i++) sectors += sm_num_sectors(lines[i].sectors);
+  for (int32_t i = 0; i < count; i++) sectors += ftl_num_sectors(lines[i].sectors);
   bool is_whole = bytes == (int64_t)place->num_rows * place->row_bytes;
   if (is_whole) bytes = sectors * sm->arch->l1_sector_bytes;
   sm->counters.global_store_bytes += access->in_words ? bytes / FTL_LANE_WORDS : bytes;

@@ -4,7 +4,6 @@
 
 #include "base/check.h"
 #include "base/integer.h"
-#include "lower/walk.h"
 #include "machine/sm/pipes.h"
 #include "machine/sm/role_code.h"
 #include "machine/sm/sm.h"
@@ -210,7 +209,7 @@ static void set_barrier(builder *b, int32_t role, const ftl_warp_inst *inst, sm_
   int16_t *index = &b->barrier_of[scope * (int32_t)b->arch->sm_num_barriers + inst->arg];
   if (*index < 0) {
     *index = (int16_t)b->code->num_barriers;
-    b->code->num_barriers += warpgroup ? (warps + SM_WARPGROUP - 1) / SM_WARPGROUP : 1;
+    b->code->num_barriers += warpgroup ? ftl_divide_up32(warps, SM_WARPGROUP) : 1;
   }
   op->barrier = *index;
   op->meeting = (uint8_t)(named_warps ? named_warps : warps);

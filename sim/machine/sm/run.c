@@ -6,6 +6,7 @@
 // which is taken again whenever it is free, and, where the run issues in every cycle, those that wait for the other
 // pipes of the sub-core.
 // What becomes able to issue meanwhile cuts the run there. Every counter is as if the instructions issued one by one.
+#include "base/integer.h"
 #include "machine/sm/accounting.h"
 
 // The warp at `position` waits however long the run goes on.
@@ -33,7 +34,7 @@ bool ftl_sm_run_try(const ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t 
   if (limit <= now + interval) return false;
   int64_t count = w->repeat_left;
   if (limit - now <= (count - 1) * interval)
-    count = (limit - now + interval - 1) / interval;
+    count = ftl_divide_up(limit - now, interval);
   else if (!sm_ends_alone(sm, w, now))
     count--;
   sc->run = (sm_run){.start = now, .count = count, .interval = interval, .position = position};
@@ -43,7 +44,7 @@ bool ftl_sm_run_try(const ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t 
 
 void ftl_sm_run_cut(sm_subcore *sc, int64_t cycle) {
   sm_run *run = &sc->run;
-  int64_t count = (cycle - run->start + run->interval - 1) / run->interval;
+  int64_t count = ftl_divide_up(cycle - run->start, run->interval);
   if (count < run->count) run->count = count;
   *sc->next = run->start + (run->count - 1) * run->interval + 1;
 }

@@ -18,13 +18,17 @@ typedef struct sm_slot {
 } sm_slot;
 
 // ---- tiles.c ----
+// The warp adds to the counter of tiles: the request goes to L2 at `now`.
 void ftl_sm_tile_ask(ftl_sm *sm, sm_warp *w, int64_t now);
+// The warp goes on once the number of its CTA's next tile is known.
 void ftl_sm_tile_wait(ftl_sm *sm, sm_warp *w, int64_t now);
+// A number that the slot's CTA has asked for is there.
 void ftl_sm_tile_reply(ftl_sm *sm, int32_t slot, int64_t now);
 // The tile with which the warp goes on, or -1.
 int64_t ftl_sm_next_tile(const ftl_sm *sm, const sm_warp *w);
 
 // ---- cluster.c ----
+// False: out of memory.
 bool ftl_sm_cluster_create(ftl_sm *sm);
 int32_t ftl_sm_cluster_ctas(const ftl_warp_program *program);  // 1 without clusters
 // Lines and arrivals that may be on their way from other CTAs at once.
@@ -35,6 +39,7 @@ int32_t ftl_sm_sharing_ctas(const ftl_sm *sm, int32_t ring);
 const ftl_mem_peers *ftl_sm_peers(const ftl_sm *sm, int32_t slot, int32_t ring);
 // A warp of this CTA has released the stage: the others hear of it.
 void ftl_sm_release_to_peers(ftl_sm *sm, int32_t stage, int64_t now);
+// A line or an arrival from another CTA of the cluster is there.
 void ftl_sm_peer_reply(ftl_sm *sm, const sm_transaction *tx, int64_t now);
 
 #endif

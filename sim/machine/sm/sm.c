@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/integer.h"
 #include "machine/sm/policy.h"
 #include "machine/sm/accounting.h"
 
@@ -73,7 +74,7 @@ static bool allocate(ftl_sm *sm) {
   }
   sm->stages = FTL_ARENA_NEW(&sm->arena, sm_stage, slots * sm->stages_per_cta);
   sm->barrier_counts = FTL_ARENA_NEW(&sm->arena, uint16_t, slots * sm->code.num_barriers);
-  sm->warpgroups_per_cta = (program->num_warps + SM_WARPGROUP - 1) / SM_WARPGROUP;
+  sm->warpgroups_per_cta = ftl_divide_up32(program->num_warps, SM_WARPGROUP);
   sm->warpgroups = FTL_ARENA_NEW(&sm->arena, sm_warpgroup, slots * sm->warpgroups_per_cta);
   sm->slots = FTL_ARENA_NEW(&sm->arena, sm_slot, slots);
   sm->finished = FTL_ARENA_NEW(&sm->arena, ftl_sm_finished, 2 * slots);
@@ -101,7 +102,7 @@ static bool allocate(ftl_sm *sm) {
 static int64_t l1_bytes(const ftl_sm *sm) {
   const ftl_arch *arch = sm->arch;
   int64_t shared = sm->program->shared_bytes + arch->shared_reserved_bytes_per_cta;
-  shared = (shared + arch->shared_unit_bytes - 1) / arch->shared_unit_bytes * arch->shared_unit_bytes;
+  shared = ftl_round_up(shared, arch->shared_unit_bytes);
   return arch->l1_unified_bytes - shared * sm->config.num_slots;
 }
 

@@ -32,15 +32,15 @@ typedef enum ftl_stall {
   FTL_STALL_LG_THROTTLE,
   FTL_STALL_TEX_THROTTLE,
   FTL_STALL_BARRIER,
-  FTL_STALL_MEMBAR,
+  FTL_STALL_MEMBAR,  // not modelled: always 0
   FTL_STALL_BRANCH_RESOLVING,
   FTL_STALL_GMMA,
   FTL_STALL_DRAIN,
   FTL_STALL_DISPATCH_STALL,
   FTL_STALL_IMC_MISS,
   FTL_STALL_NO_INSTRUCTION,
-  FTL_STALL_MISC,  // as many loads of the warp on their way as it may have
-  FTL_STALL_SLEEPING,
+  FTL_STALL_MISC,      // as many loads of the warp on their way as it may have
+  FTL_STALL_SLEEPING,  // not modelled: always 0
   FTL_STALL_COUNT
 } ftl_stall;
 
@@ -112,7 +112,9 @@ void ftl_sm_assign_tile(ftl_sm *sm, int32_t slot, int64_t tile);
 void ftl_sm_receive(ftl_sm *sm, const ftl_mem_message *message);
 // Runs all cycles < until. Requests and finished CTAs of these cycles can be read until the next advance.
 void ftl_sm_advance(ftl_sm *sm, int64_t until);
+// Of the last advance, in the order in which they were made.
 const ftl_mem_request *ftl_sm_requests(const ftl_sm *sm, int32_t *count);
+// Of the last advance.
 const ftl_sm_finished *ftl_sm_finished_ctas(const ftl_sm *sm, int32_t *count);
 // Arrivals of the last advance at mbarriers of other CTAs, tma.peer_latency_cycles after they were made.
 const ftl_mem_message *ftl_sm_messages(const ftl_sm *sm, int32_t *count);

@@ -10,7 +10,9 @@
 #ifndef FTL_MACHINE_SM_STATE_H
 #define FTL_MACHINE_SM_STATE_H
 
+#include "arch/arch_limits.h"
 #include "base/check.h"
+#include "base/integer.h"
 #include "machine/sm/code_cache.h"
 #include "machine/sm/gmma.h"
 #include "machine/sm/l1.h"
@@ -22,7 +24,11 @@
 #include "machine/sm/tma.h"
 #include "machine/sm/transactions.h"
 
-enum { SM_SUBCORES = 4, SM_MAX_LINES = 256, SM_MAX_LSU_QUEUE = 64 };
+enum {
+  SM_SUBCORES = FTL_ARCH_MAX_sm_num_subcores,
+  SM_MAX_LINES = 256,
+  SM_MAX_LSU_QUEUE = FTL_ARCH_MAX_mio_lsu_queue_entries
+};
 
 struct ftl_sm {
   ftl_sm_config config;
@@ -132,10 +138,12 @@ static inline bool sm_ends_alone(const ftl_sm *sm, const sm_warp *w, int64_t now
   return next->num_lines == 0 || (next->num_lines == 1 && sm->code_cache.fits && sm_line_is_there(sm, next, now));
 }
 
+// What says that a token is there at `cycle`, and by whom (warp.h).
 static inline uint32_t sm_token_word(const ftl_sm *sm, int64_t cycle, uint32_t producer) {
   return (uint32_t)(cycle - sm->base) << SM_TOKEN_SHIFT | producer;
 }
 
+// A token of the warp is known to be there at `cycle`; the warp looks again if it waits for one.
 static inline void sm_token_set(ftl_sm *sm, sm_warp *w, uint16_t token, int64_t now, int64_t cycle, uint32_t producer) {
   w->tokens[token] = sm_token_word(sm, cycle, producer);
   if (w->blocked == SM_ON_TOKEN) ftl_sm_warp_retry(sm, w, now);
@@ -147,6 +155,7 @@ static inline void sm_count_load(sm_warp *w, int32_t scoreboard) {
   w->pending |= (uint8_t)(1 << scoreboard);
 }
 
+// One of the loads that count is there.
 static inline void sm_load_has_come(ftl_sm *sm, sm_warp *w, int32_t scoreboard, int64_t now) {
   if (--w->counting[scoreboard] > 0) return;
   w->pending &= (uint8_t) ~(1 << scoreboard);
@@ -192,7 +201,7 @@ static inline int64_t sm_window(ftl_sm *sm, int64_t cycle) {
   const sm_reads *reads = &sm->reads[sm->reads_head % SM_READS];
   if (sm->reads_head == sm->reads_end || reads->begin >= cycle) return cycle;
   int64_t period = sm->arch->tensor_wgmma_window_cycles;
-  int64_t window = reads->begin + (cycle - reads->begin + period - 1) / period * period;
+  int64_t window = reads->begin + ftl_round_up(cycle - reads->begin, period);
   return window < reads->end ? window : reads->end;
 }
 
@@ -226,7 +235,7 @@ static inline uint8_t sm_part_halves(const ftl_line *line) {
 // looked at.
 static inline int32_t sm_request(ftl_sm *sm, int64_t now, const ftl_line *line, ftl_mem_kind kind,
                                  sm_transaction what) {
-  int32_t i = sm->free_transaction, sectors = sm_num_sectors(line->sectors);
+  int32_t i = sm->free_transaction, sectors = ftl_num_sectors(line->sectors);
   FTL_CHECK(i >= 0 && sm->num_requests < sm->capacity_requests, "SM %d: more than %d requests in flight at cycle %lld",
             sm->config.sm_idx, sm->num_transactions, (long long)now);
   sm->free_transaction = sm->transactions[i].next;

@@ -10,8 +10,9 @@
 #include <stdint.h>
 
 #include "arch/arch.h"
+#include "arch/arch_limits.h"
 
-enum { SM_MAX_OPEN_LINES = 64 };  // the range of l1.store_merge_lines
+enum { SM_MAX_OPEN_LINES = FTL_ARCH_MAX_l1_store_merge_lines };
 
 typedef struct sm_open_line {
   uint64_t line;
@@ -27,6 +28,7 @@ typedef struct sm_store_merge {
   int64_t closes;  // when all lines close; INT64_MAX: none is open
 } sm_store_merge;
 
+// No line is open.
 void ftl_sm_store_merge_init(sm_store_merge *merge);
 // A store's words of a line, the last of whose lines passes the LSU at `passed`; of a line in_words, those that the
 // open line has not, one of FTL_LANE_WORDS a time. False: it went to an open line.

@@ -2,14 +2,17 @@
 #ifndef FTL_MACHINE_SM_SUBCORE_H
 #define FTL_MACHINE_SM_SUBCORE_H
 
+#include "arch/arch_limits.h"
 #include "machine/sm/mio.h"
 #include "machine/sm/pipes.h"
 #include "machine/sm/warp.h"
 
 enum {
-  SM_MAX_POSITIONS = 64,
+  SM_MAX_POSITIONS = FTL_ARCH_MAX_sm_max_warps,  // all on one sub-core
   SM_YIELD_INSTS = 6,  // of instructions two cycles apart one in so many lets other warps go first
 };
+
+_Static_assert(SM_MAX_POSITIONS <= 64, "positions are the bits of a word");
 
 typedef struct sm_run {  // a run of one warp that is issued as one event: see run.c
   int64_t start, count, interval;

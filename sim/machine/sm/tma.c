@@ -5,13 +5,11 @@
 // when it is written to (loads: on arrival) or read from shared memory. Lines that are stored go when the store port
 // has passed what came before (kernels/measurements/micro_tma_store.csv: 31.6 to 31.8 bytes a cycle from one SM, as by
 // the LSU). Rows outside the tensor make no lines.
+#include "base/integer.h"
+#include "base/sectors.h"
 #include "machine/sm/state.h"
 
-#include "base/sectors.h"
-
-static int64_t line_cycles(const ftl_sm *sm) {
-  return (FTL_LINE_BYTES + sm->arch->shared_bytes_per_cycle - 1) / sm->arch->shared_bytes_per_cycle;
-}
+static int64_t line_cycles(const ftl_sm *sm) { return ftl_divide_up(FTL_LINE_BYTES, sm->arch->shared_bytes_per_cycle); }
 
 // A line goes at `now`: the engine's rate lets the next one go later.
 static void take_rate(ftl_sm *sm, int64_t now, int64_t cost) {
@@ -67,7 +65,7 @@ static sm_copy copy_of_rows(ftl_sm *sm, sm_warp *w, int32_t first, int32_t num_r
   const ftl_tile_place *place = &w->places[access->ref];
   ftl_access_start start = ftl_access_start_of(access, place, w->warp_in_role);
   int32_t row = start.row + first * access->row_step, exist = start.bytes > 0 ? place->num_rows - row : 0;
-  int32_t rows = exist <= 0 ? 0 : (exist + access->row_step - 1) / access->row_step;
+  int32_t rows = exist <= 0 ? 0 : ftl_divide_up32(exist, access->row_step);
   sm_copy copy = {.warp = w,
                   .eligible = now + sm->arch->tma_latency_cycles,
                   .rows_left = rows < num_rows ? rows : num_rows,
@@ -92,12 +90,6 @@ static bool next_row(sm_copy *copy) {
 
 enum { WORD_BYTES = 4 };
 
-static uint32_t word_mask(uint64_t from, uint64_t to) {
-  return from < to ? (uint32_t)((UINT64_C(1) << to) - (UINT64_C(1) << from)) : 0;
-}
-
-static uint8_t sector_mask(uint64_t from, uint64_t to) { return (uint8_t)(from < to ? (1u << to) - (1u << from) : 0); }
-
 // What the current row has in the line that begins at `begin`.
 static void take_part(sm_copy *copy, uint64_t begin, ftl_line *line) {
   uint64_t from = copy->byte - begin, left = copy->end - begin, to = left < FTL_LINE_BYTES ? left : FTL_LINE_BYTES;
@@ -105,11 +97,13 @@ static void take_part(sm_copy *copy, uint64_t begin, ftl_line *line) {
     line->sectors = line->full_sectors = FTL_ALL_SECTORS;
     line->words = UINT32_MAX;
   } else {
-    uint8_t touched = sector_mask(from / FTL_SECTOR_BYTES, (to + FTL_SECTOR_BYTES - 1) / FTL_SECTOR_BYTES);
-    uint8_t covered = sector_mask((from + FTL_SECTOR_BYTES - 1) / FTL_SECTOR_BYTES, to / FTL_SECTOR_BYTES);
+    uint8_t touched =
+        (uint8_t)ftl_mask_between(from / FTL_SECTOR_BYTES, (to + FTL_SECTOR_BYTES - 1) / FTL_SECTOR_BYTES);
+    uint8_t covered =
+        (uint8_t)ftl_mask_between((from + FTL_SECTOR_BYTES - 1) / FTL_SECTOR_BYTES, to / FTL_SECTOR_BYTES);
     line->sectors = (uint8_t)(line->sectors | touched);
     line->full_sectors = (uint8_t)(line->full_sectors | covered);
-    line->words |= word_mask(from / WORD_BYTES, to / WORD_BYTES);
+    line->words |= ftl_mask_between(from / WORD_BYTES, to / WORD_BYTES);
   }
   copy->byte = begin + to;
 }
@@ -181,7 +175,7 @@ static void send_line(ftl_sm *sm, sm_copy *copy, const ftl_line *line, int64_t n
     sm_reserve_data(sm, now, line_cycles(sm));
     ftl_sm_lsu_hand_on(sm, line, 1, now);
     ftl_sm_count_global_store(sm, line);
-    sm->counters.global_store_bytes += sm_num_sectors(line->sectors) * sm->arch->l1_sector_bytes;
+    sm->counters.global_store_bytes += ftl_num_sectors(line->sectors) * sm->arch->l1_sector_bytes;
   } else {
     sm->stages[copy->stage].pending_lines++;
   }

@@ -30,9 +30,12 @@ typedef struct sm_tma {
   int32_t pending_cost;
 } sm_tma;
 
+// The warp's copy issues in cycle `now`; there is room for it.
 void ftl_sm_tma_issue(ftl_sm *sm, sm_warp *w, int64_t now);
+// A line of the copy whose turn it is goes at `now`.
 void ftl_sm_tma_step(ftl_sm *sm, int64_t now);
 void ftl_sm_tma_landed(ftl_sm *sm, const sm_transaction *tx);  // its line is in flight no more
+// A line that it loaded has been written, or one that it stored is in L2.
 void ftl_sm_tma_reply(ftl_sm *sm, const sm_transaction *tx, int64_t now);
 void ftl_sm_tma_peer_line(ftl_sm *sm, int32_t stage, int64_t now);  // that another CTA asked for
 

@@ -141,7 +141,7 @@ static bool enters(ftl_sm *sm, int32_t i, int64_t now) {
   const sm_transaction *tx = &sm->transactions[i];
   if (tx->kind != SM_TX_FILL) return true;
   int64_t start = sm->fill_free > now ? sm->fill_free : now;
-  sm->fill_free = start + sm->fill_cycles[sm_num_sectors(tx->sectors)];
+  sm->fill_free = start + sm->fill_cycles[ftl_num_sectors(tx->sectors)];
   if (start == now) return true;
   int32_t at = place_in_ring(sm, sm->arrival_head, sm->arrival_count++);
   sm->arrivals[at] = (ftl_mem_reply){.time = start, .transaction = (uint32_t)i};

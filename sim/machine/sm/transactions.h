@@ -60,14 +60,11 @@ typedef struct sm_waiter {
   int32_t load, next;
 } sm_waiter;
 
+// False: out of memory.
 bool ftl_sm_transactions_create(ftl_sm *sm);
+// Takes what has come by `now`, and lines that waited for their turn until then.
 void ftl_sm_replies(ftl_sm *sm, int64_t now);
 // The data of one of the warp's loads that count are there; times do not descend.
 void ftl_sm_load_done(ftl_sm *sm, sm_warp *w, int64_t now);
-
-static inline int32_t sm_num_sectors(uint8_t mask) {
-  static const uint8_t counts[16] = {0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4};
-  return counts[mask & 15];
-}
 
 #endif

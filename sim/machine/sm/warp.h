@@ -101,9 +101,13 @@ void ftl_sm_warp_evaluate(ftl_sm *sm, sm_warp *w, int64_t earliest, ftl_stall re
 void ftl_sm_warp_advance(ftl_sm *sm, sm_warp *w, int64_t now, int64_t earliest, ftl_stall reason);
 // Settles the blocked warp and goes on after (advance) or evaluates again the instruction that it is blocked at.
 void ftl_sm_warp_resume(ftl_sm *sm, sm_warp *w, int64_t now, int64_t earliest, ftl_stall reason);
+// Settles the blocked warp up to `now` and looks again when the instruction that it is blocked at may issue.
 void ftl_sm_warp_retry(ftl_sm *sm, sm_warp *w, int64_t now);
+// It issues nothing until it is resumed or retried; its cycles count as `reason` from where it was settled.
 void ftl_sm_warp_block(ftl_sm *sm, sm_warp *w, sm_block block, ftl_stall reason);
+// The warp has ended in `cycle`; with the last of its CTA the slot is free.
 void ftl_sm_warp_leave(ftl_sm *sm, sm_warp *w, int64_t cycle);
+// The warp begins its CTA's code in `cycle`.
 void ftl_sm_warp_start(ftl_sm *sm, sm_warp *w, int64_t cta, int64_t cycle);
 
 #endif

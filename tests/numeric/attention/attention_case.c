@@ -70,7 +70,7 @@ static void make_scales(float *x, size_t count, ftl_dtype dtype, float largest, 
 }
 
 static bool has_quantised_cache(const attention_case *c) {
-  if ((c->spec.workload->accepts & FTL_TAKES(kv_dtype)) == 0) return false;
+  if (!ftl_spec_takes(&c->spec, FTL_PARAM_kv_dtype)) return false;
   ftl_kv_cache cache = ftl_kv_cache_of(&c->spec);
   return ftl_kv_is_quantised(&cache);
 }

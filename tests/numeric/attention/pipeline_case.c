@@ -12,7 +12,7 @@ static const double LARGEST_INPUT = 2;
 static void make_spec(pipeline_case *c, const char *workload, const char *params) {
   ftl_error error = {0};
   cr_assert_eq(ftl_spec_init(&c->spec, workload, &error), FTL_OK, "%s", error.message);
-  bool multiplies = (c->spec.workload->accepts >> FTL_PARAM_mma & 1) != 0;
+  bool multiplies = ftl_spec_takes(&c->spec, FTL_PARAM_mma);
   cr_assert_eq(spec_of_words(&c->spec, workload, multiplies ? "copy=cp_async mma=mma" : "", params, &error), FTL_OK,
                "%s: %s", params, error.message);
 }

@@ -93,7 +93,7 @@ static bool is_left_alone(const char *name) {
 // False: this parameter stays open.
 static bool draw_value(uint64_t *state, const ftl_workload *workload, ftl_param param, char *out, size_t out_bytes) {
   const ftl_param_info *info = ftl_param_get(param);
-  if (!(workload->accepts >> param & 1) || is_left_alone(info->name)) return false;
+  if (!ftl_workload_takes(workload, param) || is_left_alone(info->name)) return false;
   for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
     if (strcmp(choices[i].name, info->name) != 0) continue;
     int chance = param == FTL_PARAM_seqlen_q && workload->decodes ? 0 : choices[i].chance_pct;

@@ -21,9 +21,10 @@ Test(unit_engine_cold_code, takes_what_its_lines_take) {
   ftl_step_times times;
   cr_assert(ftl_segments_try_init(&segments, l.warps));
   cr_assert_eq(ftl_step_times_init(&times, &launch, &segments, 1200000, LATENCIES, NULL), FTL_OK);
-  int64_t bytes = code_bytes(l.warps), all = FTL_STEP_UNIT * l.arch->sm_code_miss_cycles * bytes / 128, sum = 0;
+  int64_t bytes = code_bytes(l.warps), all = FTL_SIXTEENTHS_PER_CYCLE * l.arch->sm_code_miss_cycles * bytes / 128,
+          sum = 0;
   cr_assert_lt(bytes, l.arch->sm_code_cache_bytes);
-  for (int32_t s = 0; s < times.num_segments; s++) sum += times.cold[s];
+  for (int32_t s = 0; s < times.num_segments; s++) sum += times.cold_sixteenths[s];
   cr_expect_gt(sum, all / 10, "%lld of %lld", (long long)sum, (long long)all);
   cr_expect_lt(sum, all / 2, "%lld of %lld", (long long)sum, (long long)all);
   ftl_step_times_fini(&times);

@@ -6,7 +6,7 @@
 // Four channels that read a sector in 4 cycles, all of them together one in 1; a channel refreshes for 100 of 10000
 // cycles, channel c from 10000 - 2500 c on. Between refreshes a sector takes 4 x 0.99 cycles: 3.96, a chunk of
 // 16 63.36.
-enum { UNIT = 65536, CHUNK_BYTES = 512, FAR = 3000 };
+enum { CHUNK_BYTES = 512, FAR = 3000 };
 static const double chunk_cycles = 63.36;
 
 static ftl_dram_channels make_channels_of(int32_t num_channels) {
@@ -25,7 +25,7 @@ static ftl_dram_channels make_channels_of(int32_t num_channels) {
                    .dram_trefi_cycles = 10000,
                    .dram_trfc_cycles = 100};
   ftl_dram_channels channels;
-  cr_assert_eq(ftl_dram_channels_init(&channels, &arch, 1000000, UNIT, NULL), FTL_OK);
+  cr_assert_eq(ftl_dram_channels_init(&channels, &arch, 1000000, FTL_TICKS_PER_CYCLE, NULL), FTL_OK);
   return channels;
 }
 
@@ -49,7 +49,9 @@ static ftl_tile_run tile_of(int64_t chunk, int32_t rows, int32_t row_bytes, int6
 
 // The tile is asked for from `now` on for `asking`, and there at `end`, in cycles.
 static void expect_end(ftl_dram_channels *channels, const ftl_tile_run *tile, int64_t now, int64_t asking, double end) {
-  double served = (double)ftl_dram_channels_serve(channels, tile, 1, 1, now * UNIT, asking * UNIT) / UNIT;
+  double served =
+      (double)ftl_dram_channels_serve(channels, tile, 1, 1, now * FTL_TICKS_PER_CYCLE, asking * FTL_TICKS_PER_CYCLE) /
+      FTL_TICKS_PER_CYCLE;
   cr_expect_float_eq(served, end, 0.01, "%f, not %f", served, end);
 }
 
@@ -106,14 +108,14 @@ Test(unit_engine_dram_channels, rows_evenly_apart_are_served_as_each_by_itself) 
   for (int64_t apart = 1; apart <= 11; apart++) {
     ftl_dram_channels together = make_channels(), one_by_one = make_channels();
     ftl_tile_run tile = tile_of(7, NUM_ROWS, 128, apart * CHUNK_BYTES);
-    int64_t end = ftl_dram_channels_serve(&together, &tile, 3, 4, FAR * UNIT, 0), last = 0;
+    int64_t end = ftl_dram_channels_serve(&together, &tile, 3, 4, FAR * FTL_TICKS_PER_CYCLE, 0), last = 0;
     for (int64_t row = 0; row < NUM_ROWS; row++) {
       ftl_tile_run alone = tile_of(7 + row * apart, 1, 128, 128);
-      int64_t of_row = ftl_dram_channels_serve(&one_by_one, &alone, 3, 4, FAR * UNIT, 0);
+      int64_t of_row = ftl_dram_channels_serve(&one_by_one, &alone, 3, 4, FAR * FTL_TICKS_PER_CYCLE, 0);
       if (of_row > last) last = of_row;
     }
     cr_expect_eq(end, last);
-    for (int c = 0; c < 4; c++) cr_expect_eq(together.channels[c].free, one_by_one.channels[c].free);
+    for (int c = 0; c < 4; c++) cr_expect_eq(together.channels[c].free_ticks, one_by_one.channels[c].free_ticks);
     ftl_dram_channels_fini(&together);
     ftl_dram_channels_fini(&one_by_one);
   }
@@ -123,7 +125,8 @@ Test(unit_engine_dram_channels, rows_evenly_apart_are_served_as_each_by_itself) 
 Test(unit_engine_dram_channels, what_was_not_missed_is_not_read) {
   ftl_dram_channels channels = make_channels();
   ftl_tile_run tile = tile_of(0, 2, 256, 256);
-  double served = (double)ftl_dram_channels_serve(&channels, &tile, 1, 4, FAR * UNIT, 0) / UNIT;
+  double served =
+      (double)ftl_dram_channels_serve(&channels, &tile, 1, 4, FAR * FTL_TICKS_PER_CYCLE, 0) / FTL_TICKS_PER_CYCLE;
   cr_expect_float_eq(served, FAR + chunk_cycles / 4, 0.01);
   ftl_dram_channels_fini(&channels);
 }
@@ -148,7 +151,7 @@ Test(unit_engine_dram_channels, a_channel_writes_what_it_has_saved_up_and_holds_
   for (int c = 0; c < 4; c++) cr_expect_eq(channels.channels[c].num_saved, saved[c]);
   for (int lines = 0; channels.channels[3].num_saved != 0; lines++) {
     cr_assert_lt(lines, 30);
-    ftl_dram_channels_write(&channels, 4, (int64_t)FAR * UNIT);
+    ftl_dram_channels_write(&channels, 4, (int64_t)FAR * FTL_TICKS_PER_CYCLE);
   }
   ftl_tile_run there = tile_of(chunk_in(&channels, 3, 0), 2, 256, 256);
   ftl_tile_run here = tile_of(chunk_in(&channels, 0, 0), 2, 256, 256);
@@ -162,11 +165,11 @@ Test(unit_engine_dram_channels, a_channel_writes_what_it_has_saved_up_and_holds_
 Test(unit_engine_dram_channels, writes_wait_for_each_other) {
   ftl_dram_channels channels = make_channels_of(1);
   ftl_tile_run chunk = tile_of(0, 2, 256, 256);
-  ftl_dram_channels_write(&channels, 11 * 4, (int64_t)FAR * UNIT);
+  ftl_dram_channels_write(&channels, 11 * 4, (int64_t)FAR * FTL_TICKS_PER_CYCLE);
   expect_end(&channels, &chunk, FAR, 0, FAR + 15.84);
-  ftl_dram_channels_write(&channels, 1, (FAR + 10) * (int64_t)UNIT);
+  ftl_dram_channels_write(&channels, 1, (FAR + 10) * (int64_t)FTL_TICKS_PER_CYCLE);
   expect_end(&channels, &chunk, FAR + 14, 0, FAR + 15.84 + 60 + 45 * 0.99 + 15.84);
-  ftl_dram_channels_write(&channels, 1, (FAR + 1000) * (int64_t)UNIT);
+  ftl_dram_channels_write(&channels, 1, (FAR + 1000) * (int64_t)FTL_TICKS_PER_CYCLE);
   expect_end(&channels, &chunk, FAR + 1000, 0, FAR + 1000 + 15.84);
   ftl_dram_channels_fini(&channels);
 }

@@ -9,9 +9,9 @@ Test(unit_engine_event_heap, events_come_out_by_time_and_then_by_slot) {
   uint32_t state = 1;
   for (int32_t i = 0; i < COUNT; i++) {
     state = state * 1664525u + 1013904223u;
-    ftl_event_heap_push(&heap, (ftl_event){.time = state >> 26, .slot = COUNT - i});
+    ftl_event_heap_push(&heap, (ftl_event){.ticks = state >> 26, .slot = COUNT - i});
   }
-  ftl_event last = {.time = -1};
+  ftl_event last = {.ticks = -1};
   for (int32_t i = 0; i < COUNT; i++) {
     ftl_event event = ftl_event_heap_pop(&heap);
     cr_assert(ftl_event_before(last, event), "event %d", i);
@@ -36,7 +36,7 @@ Test(unit_engine_event_heap, events_that_follow_an_event_take_its_place) {
       state = state * 1664525u + 1013904223u;
       times[slot] = now + (state >> 27);
       waits[slot] = true;
-      ftl_event_heap_push(&heap, (ftl_event){.time = times[slot], .slot = slot});
+      ftl_event_heap_push(&heap, (ftl_event){.ticks = times[slot], .slot = slot});
       pushes--;
     }
     int32_t first = -1;
@@ -46,7 +46,7 @@ Test(unit_engine_event_heap, events_that_follow_an_event_take_its_place) {
     if (first < 0) continue;
     ftl_event event = ftl_event_heap_pop(&heap);
     cr_assert_eq(event.slot, first);
-    now = event.time;
+    now = event.ticks;
     waits[first] = false;
   }
 }

@@ -5,7 +5,7 @@
 #include "engine/sampled/step_measurement.h"
 
 static ftl_latency_point point(int64_t cycles, int64_t latency_cycles) {
-  return (ftl_latency_point){.time = cycles * FTL_STEP_UNIT, .latency_cycles = latency_cycles};
+  return (ftl_latency_point){.time_sixteenths = cycles * FTL_SIXTEENTHS_PER_CYCLE, .latency_cycles = latency_cycles};
 }
 
 // An iteration ahead of 2600 cycles has time for 1300, two for 2600.

@@ -19,7 +19,7 @@ enum { ALL = 1000, HALF = 500, WORK = 100000 };  // permille of the launch that 
 // A period of `work`; `left_permille` of the launch would be skipped.
 static ftl_steady_window add_work(int64_t work, int64_t time, int64_t read_sectors, int64_t left_permille) {
   now.work += work;
-  now.time += time;
+  now.ticks += time;
   now.counts.dram_read_sectors += read_sectors;
   ftl_steady_add(&steady, &now);
   return ftl_steady_find(&steady, 1, left_permille);
@@ -35,7 +35,7 @@ Test(unit_engine_steady, two_periods_that_agree_are_enough) {
   ftl_steady_window window = add(1005, 5000, 0);
   cr_expect_eq(window.num_periods, 1);
   cr_expect_eq(window.spread_permille, 5);  // 5 of 1005, rounded up
-  cr_expect_eq(window.since.time, 1000);
+  cr_expect_eq(window.since.ticks, 1000);
 }
 
 Test(unit_engine_steady, time_and_traffic_both_count) {
@@ -83,7 +83,7 @@ Test(unit_engine_steady, what_wavers_agrees_in_the_mean) {
   ftl_steady_window window = add(1020, 5000, 0);
   cr_expect_eq(window.num_periods, 2);
   cr_expect_eq(window.spread_permille, 0);
-  cr_expect_eq(window.since.time, 2020);
+  cr_expect_eq(window.since.ticks, 2020);
 }
 
 // L2 fills, from nothing: 30 sectors more are over 2 % of what is dirty for 50 periods, and 6 permille of the 5000 that
@@ -105,7 +105,7 @@ Test(unit_engine_steady, old_marks_are_forgotten) {
   ftl_steady_window window = {0};
   for (int i = 0; i < 100; i++) window = add(time += 1000, 5000, 0);
   cr_expect_eq(window.num_periods, 1);
-  cr_expect_eq(window.since.time, now.time - time);
+  cr_expect_eq(window.since.ticks, now.ticks - time);
 }
 
 Test(unit_engine_steady, a_window_may_have_to_be_longer) {

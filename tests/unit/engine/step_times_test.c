@@ -70,7 +70,7 @@ Test(unit_engine_step_times, code_whose_time_a_loop_has_takes_none) {
   int32_t most = t.times.most_ctas;
   int64_t num_loops = 0;
   for (int32_t s = 0; s < t.times.num_segments; s++) {
-    int64_t time = ftl_step_times_point(&t.times, 1, 0)->time[s];
+    int64_t time = ftl_step_times_point(&t.times, 1, 0)->time_sixteenths[s];
     num_loops += time > 0 && s % 2 == 1;
     if (time == 0 && s % 2 == 0) cr_expect_eq(ftl_step_times_get(&t.times, s, most, LATENCIES[0]), 0, "segment %d", s);
   }
@@ -94,14 +94,14 @@ Test(unit_engine_step_times, all_segments_together_take_no_less_than_they_issue)
   start_on(&t, "h200", "softmax_safe heads=1 seqlen_q=4096 seqlen_kv=4096 block_m=1 num_warps=4 schedule=reread",
            false);
   int32_t most = t.times.most_ctas, last_pass = t.times.num_segments - 2;
-  const int64_t *measured = ftl_step_times_point(&t.times, 1, 0)->time;
-  int64_t least = most * t.times.least_of_cta, whole = 0;
+  const int64_t *measured = ftl_step_times_point(&t.times, 1, 0)->time_sixteenths;
+  int64_t least = most * t.times.least_of_cta_sixteenths, whole = 0;
   for (int32_t s = 0; s < t.times.num_segments; s++) whole += t.times.times_run[s] * measured[s];
   cr_assert_lt(whole, least);
   cr_expect_float_eq((double)whole_cta(&t, most) / (double)least, 1, 0.001);
   cr_expect_eq(ftl_step_times_get(&t.times, last_pass, most, LATENCIES[0]), measured[last_pass] * least / whole);
-  cr_expect_lt(ftl_step_times_get(&t.times, last_pass, most, LATENCIES[0]), most * t.times.least[last_pass]);
-  t.times.least_of_cta = 1;
+  cr_expect_lt(ftl_step_times_get(&t.times, last_pass, most, LATENCIES[0]), most * t.times.least_sixteenths[last_pass]);
+  t.times.least_of_cta_sixteenths = 1;
   cr_expect_eq(ftl_step_times_get(&t.times, last_pass, most, LATENCIES[0]), measured[last_pass]);
   stop(&t);
 }
@@ -146,7 +146,7 @@ Test(unit_engine_step_times, ctas_that_share_an_sm_are_run_from_several_beginnin
   cr_assert_eq(t.times.most_ctas, 2);
   cr_expect_eq(num_beginnings(&t), 2);
   const ftl_step_point *alone = ftl_step_times_point(&t.times, 0, 0), *shared = ftl_step_times_point(&t.times, 1, 0);
-  double longer = (double)shared->time[1] / (double)alone->time[1];
+  double longer = (double)shared->time_sixteenths[1] / (double)alone->time_sixteenths[1];
   cr_expect(longer > 1.45 && longer < 1.55, "%.2f", longer);
   stop(&t);
   start_shared(&t, "a100_80", "block_m=64 block_n=128");
@@ -187,7 +187,7 @@ Test(unit_engine_step_times, loops_that_ctas_run_one_after_the_other_are_made_lo
            false);
   cr_assert_eq(t.times.most_ctas, 5);
   const ftl_step_point *alone = ftl_step_times_point(&t.times, 0, 0), *shared = ftl_step_times_point(&t.times, 1, 0);
-  double longer = (double)shared->time[3] / (double)alone->time[3];
+  double longer = (double)shared->time_sixteenths[3] / (double)alone->time_sixteenths[3];
   cr_expect(longer > 1.74 && longer < 1.84, "%.2f", longer);
   stop(&t);
 }
@@ -210,7 +210,7 @@ Test(unit_engine_step_times, a_loop_may_hide_the_latency_of_the_loads_that_it_wa
     if (i == 0)
       cr_expect_eq(dram, hit);
     else
-      cr_expect_geq(dram - hit, 2 * (LATENCIES[1] - LATENCIES[0]) * FTL_STEP_UNIT);
+      cr_expect_geq(dram - hit, 2 * (LATENCIES[1] - LATENCIES[0]) * FTL_SIXTEENTHS_PER_CYCLE);
     stop(&t);
   }
 }

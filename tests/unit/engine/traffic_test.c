@@ -41,24 +41,24 @@ static ftl_tile_run tile_at(int64_t number) {
 static ftl_traffic_wait load(chip *c, int64_t tile, int32_t sm, int64_t cycle) {
   ftl_tile_run run = tile_at(tile);
   ftl_traffic_wait wait;
-  cr_assert(ftl_traffic_try_load(&c->traffic, &run, 0, sm, cycle * FTL_TRAFFIC_UNIT, &wait));
+  cr_assert(ftl_traffic_try_load(&c->traffic, &run, 0, sm, cycle * FTL_TICKS_PER_CYCLE, &wait));
   return wait;
 }
 
 Test(unit_engine_traffic, a_load_of_an_idle_chip_queues_for_nothing) {
   chip *c = make_chip();
   ftl_traffic_wait wait = load(c, 0, 0, 0);
-  cr_expect_eq(wait.intake / FTL_TRAFFIC_UNIT, INTAKE_CYCLES);
-  cr_expect_eq(wait.queue, 0);
+  cr_expect_eq(wait.intake_ticks / FTL_TICKS_PER_CYCLE, INTAKE_CYCLES);
+  cr_expect_eq(wait.queue_ticks, 0);
   release_chip(c);
 }
 
-// When the channels of DRAM have served the tile's last chunk, beyond when the SM could take it in (1/65536 cycle), if
+// When the channels of DRAM have served the tile's last chunk, beyond when the SM could take it in (ticks), if
 // it is asked for at 0.
 static int64_t late_at_channels(ftl_traffic *traffic, int64_t tile) {
   ftl_tile_run run = tile_at(tile);
-  int64_t sectors = TILE_BYTES / 32, asking = sectors * traffic->ask_sector_cost;
-  cr_assert_gt(asking, sectors * traffic->sm_sector_cost);
+  int64_t sectors = TILE_BYTES / 32, asking = sectors * traffic->ask_sector_ticks;
+  cr_assert_gt(asking, sectors * traffic->sm_sector_ticks);
   return ftl_dram_channels_serve(&traffic->channels, &run, 1, 1, 0, asking) - asking;
 }
 
@@ -70,7 +70,7 @@ Test(unit_engine_traffic, the_last_lines_of_a_tile_from_dram_come_by_way_of_the_
   ftl_traffic_latencies(c->l.arch, SM_KHZ, &hit, &far, &miss);
   cr_assert_gt(far, 0);
   cr_assert_gt(late, 0);
-  cr_expect_eq(load(c, 0, 0, 0).latency_cycles, hit + miss + far + late / FTL_TRAFFIC_UNIT);
+  cr_expect_eq(load(c, 0, 0, 0).latency_cycles, hit + miss + far + late / FTL_TICKS_PER_CYCLE);
   release_chip(idle);
   release_chip(c);
 }
@@ -114,11 +114,11 @@ Test(unit_engine_traffic, tiles_of_a_run_wait_for_their_own_chunks) {
 // last line is still on its way.
 Test(unit_engine_traffic, a_refresh_keeps_no_request_open) {
   chip *c = make_chip();
-  int64_t window = c->traffic.coalescer_window / FTL_TRAFFIC_UNIT, sectors = TILE_BYTES / 32;
+  int64_t window = c->traffic.coalescer_window_ticks / FTL_TICKS_PER_CYCLE, sectors = TILE_BYTES / 32;
   load(c, 0, 0, 0);
-  load(c, 0, 1, c->traffic.miss_latency + window);
+  load(c, 0, 1, c->traffic.miss_latency_cycles + window);
   cr_expect_eq(c->traffic.counts.coalesced_sectors, sectors);
-  load(c, 0, 16, c->traffic.miss_latency + window + 2);
+  load(c, 0, 16, c->traffic.miss_latency_cycles + window + 2);
   cr_expect_eq(c->traffic.counts.coalesced_sectors, sectors);
   release_chip(c);
 }
@@ -129,7 +129,7 @@ Test(unit_engine_traffic, tiles_of_straight_code_wait_for_refreshes_alone) {
   chip *c = make_chip();
   ftl_tile_run run = tile_at(0);
   run.waits_for_channels = false;
-  int64_t unloaded = c->traffic.hit_latency + c->traffic.miss_latency;
+  int64_t unloaded = c->traffic.hit_latency_cycles + c->traffic.miss_latency_cycles;
   int64_t refresh_wait = ftl_dram_refresh_wait(&c->traffic.refresh, &run, INTAKE_CYCLES);
   ftl_traffic_wait wait;
   cr_assert(ftl_traffic_try_load(&c->traffic, &run, 0, 0, 0, &wait));
@@ -145,13 +145,13 @@ Test(unit_engine_traffic, tiles_of_straight_code_wait_for_refreshes_alone) {
 // that has most to do for them has.
 Test(unit_engine_traffic, a_tile_waits_for_the_channel_that_has_most_to_do) {
   chip *c = make_chip(), *idle = make_chip();
-  int64_t unloaded = c->traffic.hit_latency + c->traffic.miss_latency;
+  int64_t unloaded = c->traffic.hit_latency_cycles + c->traffic.miss_latency_cycles;
   int32_t later = 0;
   for (int32_t sm = 0; sm < 96; sm++) {
     ftl_traffic_wait wait = load(c, sm, sm, 0);
-    int64_t late = late_at_channels(&idle->traffic, sm) - wait.queue;
+    int64_t late = late_at_channels(&idle->traffic, sm) - wait.queue_ticks;
     later += late > 0;
-    cr_expect_eq(wait.latency_cycles, unloaded + (late > 0 ? late / FTL_TRAFFIC_UNIT : 0));
+    cr_expect_eq(wait.latency_cycles, unloaded + (late > 0 ? late / FTL_TICKS_PER_CYCLE : 0));
   }
   cr_expect(later > 0 && later < 96, "%d are later", later);
   release_chip(idle);
@@ -165,17 +165,17 @@ Test(unit_engine_traffic, a_large_tile_that_queues_waits_for_no_refresh_besides)
   enum { ROWS = 4096 };
   ftl_tile_place place = {.row_stride_bytes = 256, .num_rows = ROWS, .row_bytes = 256};
   ftl_tile_run run = {.place = place, .num_rows = ROWS, .num_tiles = 1};
-  int64_t unloaded = c->traffic.hit_latency + c->traffic.miss_latency;
+  int64_t unloaded = c->traffic.hit_latency_cycles + c->traffic.miss_latency_cycles;
   ftl_traffic_wait first, last;
   cr_assert(ftl_traffic_try_load(&c->traffic, &run, 0, 0, 0, &first));
-  int64_t refresh_wait = ftl_dram_refresh_wait(&c->traffic.refresh, &run, first.intake / FTL_TRAFFIC_UNIT);
+  int64_t refresh_wait = ftl_dram_refresh_wait(&c->traffic.refresh, &run, first.intake_ticks / FTL_TICKS_PER_CYCLE);
   cr_assert_gt(refresh_wait, 0);
   cr_expect_eq(first.latency_cycles, unloaded + refresh_wait);
   for (int32_t sm = 1; sm < 32; sm++) {
     run.place.address_bytes += ROWS * 256;
     cr_assert(ftl_traffic_try_load(&c->traffic, &run, 0, sm, 0, &last));
   }
-  cr_assert_gt(last.queue, refresh_wait * FTL_TRAFFIC_UNIT);
+  cr_assert_gt(last.queue_ticks, refresh_wait * FTL_TICKS_PER_CYCLE);
   cr_expect_eq(last.latency_cycles, unloaded);
   release_chip(c);
 }
@@ -193,9 +193,10 @@ Test(unit_engine_traffic, the_latency_of_tiles_side_by_side_is_their_mean) {
   all.tile_row_bytes = TILE_ROW_BYTES;
   ftl_traffic_wait wait;
   cr_assert(ftl_traffic_try_load(&c->traffic, &one, 0, 0, 0, &wait));
-  cr_assert(ftl_traffic_try_load(&c->traffic, &all, 0, 0, 1000000 * (int64_t)FTL_TRAFFIC_UNIT, &wait));
+  cr_assert(ftl_traffic_try_load(&c->traffic, &all, 0, 0, 1000000 * (int64_t)FTL_TICKS_PER_CYCLE, &wait));
   int64_t refresh_wait = ftl_dram_refresh_wait(&c->traffic.refresh, &all, INTAKE_OF_ROWS) * 3 / 4;
-  cr_expect_eq(wait.latency_cycles, c->traffic.hit_latency + c->traffic.miss_latency * 3 / 4 + refresh_wait);
+  cr_expect_eq(wait.latency_cycles,
+               c->traffic.hit_latency_cycles + c->traffic.miss_latency_cycles * 3 / 4 + refresh_wait);
   release_chip(c);
 }
 
@@ -211,22 +212,22 @@ Test(unit_engine_traffic, who_finds_a_tile_on_its_way_queues_as_long) {
     ftl_tile_run run = tile_at(NUM_TILES);
     run.is_ahead = is_ahead == 1;
     ftl_traffic_wait first, second;
-    cr_assert(ftl_traffic_try_load(&c->traffic, &run, 0, 60, LATE * (int64_t)FTL_TRAFFIC_UNIT, &first));
-    cr_assert(ftl_traffic_try_load(&c->traffic, &run, 0, 100, (LATE + 1) * (int64_t)FTL_TRAFFIC_UNIT, &second));
+    cr_assert(ftl_traffic_try_load(&c->traffic, &run, 0, 60, LATE * (int64_t)FTL_TICKS_PER_CYCLE, &first));
+    cr_assert(ftl_traffic_try_load(&c->traffic, &run, 0, 100, (LATE + 1) * (int64_t)FTL_TICKS_PER_CYCLE, &second));
     cr_assert_neq(c->traffic.homes[60].gpc, c->traffic.homes[100].gpc);
-    cr_assert_gt(first.queue / FTL_TRAFFIC_UNIT, 100);
-    int64_t left = (first.latency_cycles - 1) * FTL_TRAFFIC_UNIT + first.queue;
-    cr_expect_eq(second.latency_cycles * FTL_TRAFFIC_UNIT + second.queue, left);
-    cr_expect_eq(second.latency_cycles, is_ahead ? left / FTL_TRAFFIC_UNIT : first.latency_cycles);
+    cr_assert_gt(first.queue_ticks / FTL_TICKS_PER_CYCLE, 100);
+    int64_t left = (first.latency_cycles - 1) * FTL_TICKS_PER_CYCLE + first.queue_ticks;
+    cr_expect_eq(second.latency_cycles * FTL_TICKS_PER_CYCLE + second.queue_ticks, left);
+    cr_expect_eq(second.latency_cycles, is_ahead ? left / FTL_TICKS_PER_CYCLE : first.latency_cycles);
     release_chip(c);
   }
 }
 
 // Of a load made in `cycle`, in cycles, when those that others have made by now are taken into account.
 static double end_of(const chip *c, const ftl_traffic_wait *wait, int32_t sm, int64_t cycle) {
-  int64_t made = cycle * FTL_TRAFFIC_UNIT, due = made + wait->intake;
-  ftl_traffic_waiting waiting = {.marks = wait->marks, .sm = sm, .made = made, .due = due};
-  return (double)(due + wait->queue + ftl_traffic_overtaken(&c->traffic, &waiting)) / FTL_TRAFFIC_UNIT;
+  int64_t made = cycle * FTL_TICKS_PER_CYCLE, due = made + wait->intake_ticks;
+  ftl_traffic_waiting waiting = {.marks = wait->marks, .sm = sm, .made_ticks = made, .due_ticks = due};
+  return (double)(due + wait->queue_ticks + ftl_traffic_overtaken(&c->traffic, &waiting)) / FTL_TICKS_PER_CYCLE;
 }
 
 Test(unit_engine_traffic, loads_that_are_made_together_are_done_together) {
@@ -235,12 +236,12 @@ Test(unit_engine_traffic, loads_that_are_made_together_are_done_together) {
   ftl_traffic_wait waits[SMS];
   for (int32_t sm = 0; sm < SMS; sm++) waits[sm] = load(c, sm, sm, 0);
   // All of it through DRAM, at the rate of reads: more than the 1024 cycles that an SM needs for its own.
-  int64_t cost = c->traffic.dram_read_cost * (TILE_BYTES / 32) * SMS;
-  cr_assert_gt(cost, waits[0].intake);
+  int64_t cost = c->traffic.dram_read_ticks * (TILE_BYTES / 32) * SMS;
+  cr_assert_gt(cost, waits[0].intake_ticks);
   for (int32_t sm = 0; sm < SMS; sm++) {
     double end = end_of(c, &waits[sm], sm, 0);
     // A sample of the tile's lines decides what of it comes from DRAM: here all.
-    cr_expect_float_eq(end, (double)cost / FTL_TRAFFIC_UNIT, 2, "SM %d ends at %.1f", (int)sm, end);
+    cr_expect_float_eq(end, (double)cost / FTL_TICKS_PER_CYCLE, 2, "SM %d ends at %.1f", (int)sm, end);
   }
   release_chip(c);
 }
@@ -252,7 +253,7 @@ Test(unit_engine_traffic, loads_that_are_made_one_after_the_other_end_as_far_apa
   enum { SMS = 96, APART = 4 };
   ftl_traffic_wait waits[SMS];
   for (int32_t sm = 0; sm < SMS; sm++) waits[sm] = load(c, sm, sm, sm * APART);
-  double cost = (double)(c->traffic.dram_read_cost * (TILE_BYTES / 32) * SMS) / FTL_TRAFFIC_UNIT;
+  double cost = (double)(c->traffic.dram_read_ticks * (TILE_BYTES / 32) * SMS) / FTL_TICKS_PER_CYCLE;
   cr_assert_gt(cost, (SMS - 1) * APART + TILE_BYTES / 64);  // else the first would end by itself
   for (int32_t sm = 0; sm < SMS; sm++) {
     double end = end_of(c, &waits[sm], sm, sm * APART), expected = cost - (SMS - 1 - sm) * APART;
@@ -266,17 +267,17 @@ Test(unit_engine_traffic, loads_that_are_made_one_after_the_other_end_as_far_apa
 Test(unit_engine_traffic, what_is_late_at_several_servers_is_late_by_the_most) {
   chip *c = make_chip();
   ftl_traffic_server *port = &c->traffic.gpc[c->traffic.homes[0].gpc];
-  port->free = 9000 * (int64_t)FTL_TRAFFIC_UNIT;
-  c->traffic.dram.free = 8000 * (int64_t)FTL_TRAFFIC_UNIT;
+  port->free_ticks = 9000 * (int64_t)FTL_TICKS_PER_CYCLE;
+  c->traffic.dram.free_ticks = 8000 * (int64_t)FTL_TICKS_PER_CYCLE;
   ftl_traffic_wait wait = load(c, 0, 0, 0);
-  cr_assert_gt(port->free, c->traffic.dram.free);
-  cr_expect_eq(wait.queue, port->free - wait.intake);
+  cr_assert_gt(port->free_ticks, c->traffic.dram.free_ticks);
+  cr_expect_eq(wait.queue_ticks, port->free_ticks - wait.intake_ticks);
   release_chip(c);
 }
 
 Test(unit_engine_traffic, four_loads_of_a_gpc_within_the_window_are_one_access) {
   chip *c = make_chip();
-  int64_t sectors = TILE_BYTES / 32, window = c->traffic.coalescer_window / FTL_TRAFFIC_UNIT;
+  int64_t sectors = TILE_BYTES / 32, window = c->traffic.coalescer_window_ticks / FTL_TICKS_PER_CYCLE;
   load(c, 0, 0, 0);
   int64_t idle = 1000000;  // the fill is over: from here on hits
   int32_t sms_of_gpc[] = {0, 1, 16, 17, 32}, other_gpc = 2;
@@ -320,7 +321,7 @@ static void load_small(chip *c, int64_t num_tiles, int64_t cycle) {
   ftl_traffic_wait wait;
   for (int64_t i = 0; i < num_tiles; i++) {
     ftl_tile_run tile = small_tile(i);
-    cr_assert(ftl_traffic_try_load(&c->traffic, &tile, 0, 0, cycle * FTL_TRAFFIC_UNIT, &wait));
+    cr_assert(ftl_traffic_try_load(&c->traffic, &tile, 0, 0, cycle * FTL_TICKS_PER_CYCLE, &wait));
   }
 }
 
@@ -337,13 +338,13 @@ Test(unit_engine_traffic, tiles_without_lines_in_the_sample_come_from_where_the_
   load_small(c, TILES, 0);
   cr_assert_gt(c->traffic.tiles.entries[0].num_sampled, 0);  // the first has nothing to go by
   cr_assert_gt(num_without_sample(c), TILES / 10);
-  int64_t cost = c->traffic.dram_read_cost * SMALL_SECTORS * TILES;
-  cr_expect_eq(c->traffic.dram.free, cost);
+  int64_t cost = c->traffic.dram_read_ticks * SMALL_SECTORS * TILES;
+  cr_expect_eq(c->traffic.dram.free_ticks, cost);
   // What crosses is drawn tile by tile: as the sample has it, to 3 %.
-  double far = (double)(ftl_traffic_scale(&c->traffic, c->traffic.counts.far_sectors) * c->traffic.far_sector_cost);
-  cr_expect_float_eq((double)c->traffic.far.free, far, 0.03 * far);
+  double far = (double)(ftl_traffic_scale(&c->traffic, c->traffic.counts.far_sectors) * c->traffic.far_sector_ticks);
+  cr_expect_float_eq((double)c->traffic.far.free_ticks, far, 0.03 * far);
   load_small(c, TILES, 1000000);
-  cr_expect_eq(c->traffic.dram.free, cost);
+  cr_expect_eq(c->traffic.dram.free_ticks, cost);
   release_chip(c);
 }
 
@@ -357,10 +358,11 @@ Test(unit_engine_traffic, a_tile_without_lines_in_the_sample_waits_for_its_fill)
   ftl_tile_run tile = small_tile(i);
   ftl_traffic_wait wait;
   c->traffic.found[FTL_TRAFFIC_AGAIN] = (ftl_traffic_found){.asked = 16, .missed = 16};
-  int64_t ready = c->traffic.tiles.entries[i].fill_ready, now = FTL_TRAFFIC_UNIT, busy = c->traffic.dram.free;
+  int64_t ready = c->traffic.tiles.entries[i].fill_ready_ticks, now = FTL_TICKS_PER_CYCLE,
+          busy = c->traffic.dram.free_ticks;
   cr_assert(ftl_traffic_try_load(&c->traffic, &tile, 0, 40, now, &wait));
-  cr_expect_eq(now + wait.latency_cycles * FTL_TRAFFIC_UNIT + wait.queue, ready);
-  cr_expect_eq(c->traffic.dram.free, busy);
+  cr_expect_eq(now + wait.latency_cycles * FTL_TICKS_PER_CYCLE + wait.queue_ticks, ready);
+  cr_expect_eq(c->traffic.dram.free_ticks, busy);
   release_chip(c);
 }
 
@@ -369,19 +371,19 @@ Test(unit_engine_traffic, a_tile_without_lines_in_the_sample_waits_for_its_fill)
 Test(unit_engine_traffic, stores_without_lines_in_the_sample_write_back_what_the_others_do) {
   chip *c = make_chip_of(SMALL_LINES);
   enum { TILES = 3000 };
-  int64_t busy = c->traffic.dram.free;
+  int64_t busy = c->traffic.dram.free_ticks;
   for (int64_t i = 0; i < TILES; i++) {
     ftl_tile_run tile = small_tile(i);
     ftl_store_intake intake = {0};
     cr_assert(ftl_traffic_try_store(&c->traffic, &tile, 0, false, 0, &intake));
-    cr_expect_eq(c->traffic.dram.free, busy);  // not before the stores are handed on
+    cr_expect_eq(c->traffic.dram.free_ticks, busy);  // not before the stores are handed on
     ftl_traffic_take_stores(&c->traffic, &intake, 0);
-    busy = c->traffic.dram.free;
+    busy = c->traffic.dram.free_ticks;
   }
   int64_t written = ftl_traffic_scale(&c->traffic, c->traffic.counts.dram_write_sectors);
   cr_assert_gt(written, SMALL_SECTORS * TILES / 4);
-  double cost = (double)(written * c->traffic.dram_write_cost);
-  cr_expect_float_eq((double)c->traffic.dram.free, cost, 0.03 * cost);
+  double cost = (double)(written * c->traffic.dram_write_ticks);
+  cr_expect_float_eq((double)c->traffic.dram.free_ticks, cost, 0.03 * cost);
   release_chip(c);
 }
 
@@ -406,7 +408,7 @@ Test(unit_engine_traffic, tiles_read_for_the_first_time_are_fetched_to_the_secto
 // an SM's port of 32 bytes a cycle passes it in 2048. What 132 SMs have under way, 12288 bytes each, takes 391.1.
 enum { L2_MILLI = 15801, SM_MILLI = 2048000, WAITING_MILLI = 391075 };
 
-static int64_t milli(int64_t time) { return time * 1000 / FTL_TRAFFIC_UNIT; }
+static int64_t milli(int64_t time) { return time * 1000 / FTL_TICKS_PER_CYCLE; }
 
 static ftl_store_intake store(chip *c, int64_t tile) {
   ftl_tile_run run = tile_at(tile);
@@ -418,13 +420,13 @@ static ftl_store_intake store(chip *c, int64_t tile) {
 Test(unit_engine_traffic, stores_take_of_l2_and_of_their_sm_what_they_send) {
   chip *c = make_chip();
   ftl_store_intake whole = store(c, 0);
-  cr_expect_float_eq((double)milli(whole.l2), L2_MILLI, 20);
-  cr_expect_float_eq((double)milli(whole.sm), SM_MILLI, 200);
+  cr_expect_float_eq((double)milli(whole.l2_ticks), L2_MILLI, 20);
+  cr_expect_float_eq((double)milli(whole.sm_ticks), SM_MILLI, 200);
   // halves of sectors that do not merge: twice the sectors, each with a mask
   ftl_traffic_set_store_cost(&c->traffic, 8, 16, 16);
   ftl_store_intake halves = store(c, 1);
-  cr_expect_float_eq((double)halves.l2, 4.0 * (double)whole.l2, 4096);
-  cr_expect_float_eq((double)halves.sm, 4.0 * (double)whole.sm, 4096);
+  cr_expect_float_eq((double)halves.l2_ticks, 4.0 * (double)whole.l2_ticks, 4096);
+  cr_expect_float_eq((double)halves.sm_ticks, 4.0 * (double)whole.sm_ticks, 4096);
   release_chip(c);
 }
 
@@ -458,10 +460,10 @@ Test(unit_engine_traffic, what_stores_and_loads_displace_is_in_the_way_at_the_ch
 Test(unit_engine_traffic, stores_wait_for_what_others_store_side_by_side) {
   chip *c = make_chip();
   enum { CTAS = 200 };
-  int64_t end = 5000 * (int64_t)FTL_TRAFFIC_UNIT, first = 0, last = 0, made = 0;
+  int64_t end = 5000 * (int64_t)FTL_TICKS_PER_CYCLE, first = 0, last = 0, made = 0;
   for (int64_t i = 0; i < CTAS; i++) {
     ftl_store_intake intake = store(c, i);
-    made = end - intake.sm;
+    made = end - intake.sm_ticks;
     last = ftl_traffic_take_stores(&c->traffic, &intake, end);
     if (i == 0) first = last;
   }
@@ -476,12 +478,12 @@ Test(unit_engine_traffic, stores_wait_for_what_others_store_side_by_side) {
 Test(unit_engine_traffic, loads_take_of_the_intake_and_wait_for_stores_in_the_network) {
   chip *c = make_chip();
   load(c, 0, 0, 0);
-  cr_expect_float_eq((double)milli(c->traffic.intake.free), L2_MILLI * 20.0 / 128, 20);
-  c->traffic.intake.free = (100000 + INTAKE_CYCLES + 30) * (int64_t)FTL_TRAFFIC_UNIT;
-  double behind = (double)milli(load(c, 1, 0, 100000).queue);
+  cr_expect_float_eq((double)milli(c->traffic.intake.free_ticks), L2_MILLI * 20.0 / 128, 20);
+  c->traffic.intake.free_ticks = (100000 + INTAKE_CYCLES + 30) * (int64_t)FTL_TICKS_PER_CYCLE;
+  double behind = (double)milli(load(c, 1, 0, 100000).queue_ticks);
   cr_expect_float_eq(behind, 30000, 1000, "%f", behind);
-  c->traffic.intake.free = 1000000 * (int64_t)FTL_TRAFFIC_UNIT;
-  double most = (double)milli(load(c, 2, 0, 200000).queue);
+  c->traffic.intake.free_ticks = 1000000 * (int64_t)FTL_TICKS_PER_CYCLE;
+  double most = (double)milli(load(c, 2, 0, 200000).queue_ticks);
   cr_expect_float_eq(most, WAITING_MILLI - INTAKE_CYCLES * 1000, 1000, "%f", most);
   release_chip(c);
 }
@@ -491,10 +493,10 @@ Test(unit_engine_traffic, loads_take_of_the_intake_and_wait_for_stores_in_the_ne
 Test(unit_engine_traffic, loads_do_not_stand_behind_stores) {
   enum { CTAS = 200 };
   chip *c = make_chip();
-  int64_t end = 5000 * (int64_t)FTL_TRAFFIC_UNIT, made = 0, taken = 0;
+  int64_t end = 5000 * (int64_t)FTL_TICKS_PER_CYCLE, made = 0, taken = 0;
   for (int64_t i = 0; i < CTAS; i++) {
     ftl_store_intake intake = store(c, i);
-    made = end - intake.sm;
+    made = end - intake.sm_ticks;
     taken = ftl_traffic_take_stores(&c->traffic, &intake, end);
   }
   cr_assert_gt(taken, end);

@@ -282,6 +282,7 @@ Test(unit_results_database, says_when_another_program_holds_the_lock, .timeout =
   cr_assert_eq(sqlite3_open(f.file, &other), SQLITE_OK);
   cr_assert_eq(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
   cr_assert_eq(ftl_database_begin_run(database, "test", NULL, NULL, &run_id, &error), FTL_IO_FAILED);
+  cr_expect_eq(run_id, 0);
   cr_assert_not_null(strstr(error.message, "locked by another program"), "%s", error.message);
   sqlite3_close(other);
   ftl_database_close(database);
