@@ -42,6 +42,9 @@ static const bound products_bounds[] = {
 static const bound pytorch_bounds[] = {
 #include "bounds_pytorch.def"
 };
+static const bound descriptors_bounds[] = {
+#include "bounds_descriptors.def"
+};
 static const bound h100_bounds[] = {
 #include "bounds_h100.def"
 };
@@ -49,18 +52,30 @@ static const bound h100_bounds[] = {
 
 // Files that came after the sample of the others was settled, which they would move: those that are taken whole, and
 // those whose blocks were drawn, among them kernels that no one would choose (kernels/measurements/HELDOUT.md), those
-// of one wave of CTAs over ever longer sequences, products of bytes and of warpgroups side by side, and PyTorch's
-// memory-efficient attention and split decoding.
-typedef enum group { SAMPLED, WHOLE, DRAWN, LATEST, THIRTIETH, WAVES, PRODUCTS, PYTORCH } group;
+// of one wave of CTAs over ever longer sequences, products of bytes and of warpgroups side by side, PyTorch's
+// memory-efficient attention and split decoding, and Triton's tensor descriptors.
+typedef enum group { SAMPLED, WHOLE, DRAWN, LATEST, THIRTIETH, WAVES, PRODUCTS, PYTORCH, DESCRIPTORS } group;
 static const struct {
   const char *name;
   group group;
-} late_files[] = {{"attention_flash1_", WHOLE}, {"attention_quantized_", WHOLE}, {"_unseen9_", DRAWN},
+} late_files[] = {{"attention_flash1_", WHOLE},
+                  {"attention_quantized_", WHOLE},
+                  {"_unseen9_", DRAWN},
                   {"_unseen1", DRAWN},  // the tenth set and later ones
-                  {"_unseen27_", DRAWN},        {"_unseen28_", LATEST},          {"_unseen29_", DRAWN},
-                  {"_unseen30_", THIRTIETH},    {"_unseen31_", THIRTIETH},       {"_unseen32_", THIRTIETH},
-                  {"_unseen33_", THIRTIETH},    {"foreign_efficient_", PYTORCH}, {"foreign_splits_", PYTORCH},
-                  {"_waves_", WAVES},           {"foreign_types_", PRODUCTS},    {"foreign_triton_wide_", PRODUCTS}};
+                  {"_unseen27_", DRAWN},
+                  {"_unseen28_", LATEST},
+                  {"_unseen29_", DRAWN},
+                  {"_unseen30_", THIRTIETH},
+                  {"_unseen31_", THIRTIETH},
+                  {"_unseen32_", THIRTIETH},
+                  {"_unseen33_", THIRTIETH},
+                  {"_unseen34_", THIRTIETH},
+                  {"foreign_descriptors_", DESCRIPTORS},
+                  {"foreign_efficient_", PYTORCH},
+                  {"foreign_splits_", PYTORCH},
+                  {"_waves_", WAVES},
+                  {"foreign_types_", PRODUCTS},
+                  {"foreign_triton_wide_", PRODUCTS}};
 
 // Not matmul_tiled: some of cuBLAS's tiles are infeasible, and which of its few cases are taken decides the mean.
 static const char *const workloads[] = {"flash2_fwd",         "flash2_bwd",   "flash3_fwd",    "flash_decode",
@@ -106,7 +121,8 @@ static ftl_validation read_measurements(group wanted) {
   globfree(&files);
   if (wanted == SAMPLED) ftl_validation_thin(&v, STEP);
   if (wanted == DRAWN) ftl_validation_thin(&v, STEP_OF_DRAWN);
-  if (wanted == LATEST || wanted == THIRTIETH || wanted == PYTORCH) ftl_validation_thin(&v, STEP_OF_LATEST);
+  if (wanted == LATEST || wanted == THIRTIETH || wanted == PYTORCH || wanted == DESCRIPTORS)
+    ftl_validation_thin(&v, STEP_OF_LATEST);
   return v;
 }
 
@@ -192,6 +208,10 @@ Test(reference_accuracy, errors_of_products_of_bytes_and_side_by_side_are_no_lar
 
 Test(reference_accuracy, errors_of_memory_efficient_attention_and_of_splits_are_no_larger_than_stated) {
   check(read_measurements(PYTORCH), pytorch_bounds, sizeof pytorch_bounds / sizeof *pytorch_bounds);
+}
+
+Test(reference_accuracy, errors_of_tensor_descriptors_are_no_larger_than_stated) {
+  check(read_measurements(DESCRIPTORS), descriptors_bounds, sizeof descriptors_bounds / sizeof *descriptors_bounds);
 }
 
 Test(reference_accuracy, errors_on_an_h100_are_no_larger_than_stated) {
