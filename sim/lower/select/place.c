@@ -1,7 +1,10 @@
 // From the index of a CTA to the batch, head and row of its tiles: how many divisions by run-time numbers that takes.
 #include "lower/select/select.h"
 
-enum { MAX_PAIRS = 16, ATTENTION_DIVISIONS = 4 };
+enum { MAX_PAIRS = 16 };
+// Of a role that multiplies, and of one that copies for it: tile and head, batch and head in it, head of K and V, order
+// of tiles (SASS of kernels/attention, whatever the loop; Triton's grid of two dimensions has two fewer).
+enum { ROLE_DIVISIONS = 4 };
 // ptxas needs some 16 instructions for an unsigned division by a run-time number (reciprocal, two corrections).
 enum { DIVISION_INSTS = 16 };
 // Of a product of matrices: matrix and tile in it, row, column (each by one of two divisors, as the order of tiles is),
@@ -19,7 +22,7 @@ typedef struct pairs {
 static void add_pair(pairs *p, ftl_expr dividend, ftl_expr divisor) {
   for (int32_t i = 0; i < p->count; i++)
     if (p->dividend[i] == dividend && p->divisor[i] == divisor) return;
-  if (p->count == MAX_PAIRS) return;
+  if (p->count == MAX_PAIRS) return;  // a sketch may have more, which are not counted
   p->dividend[p->count] = dividend;
   p->divisor[p->count++] = divisor;
 }
@@ -64,8 +67,8 @@ int32_t ftl_select_num_divisions(const ftl_tile_program *tile, const ftl_role *r
   pairs p = {.tile = tile};
   for (int32_t i = 0; i < role->num_ops; i++) {
     const ftl_tile_op *op = &tile->ops[role->first_op + i];
-    if (op->kind == FTL_TILE_MMA) return ATTENTION_DIVISIONS;
-    if (op->kind == FTL_TILE_LOAD && tile->num_roles > 1) return ATTENTION_DIVISIONS;
+    if (op->kind == FTL_TILE_MMA) return ROLE_DIVISIONS;
+    if (op->kind == FTL_TILE_LOAD && tile->num_roles > 1) return ROLE_DIVISIONS;
     if (ftl_tile_op_loads(op->kind) || ftl_tile_op_stores(op->kind)) visit_ref(&p, &op->ref);
     if (op->kind == FTL_TILE_MASK) visit(&p, op->limit);
   }
