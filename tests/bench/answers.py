@@ -15,11 +15,11 @@ DECODE = "heads=32 kv_heads=8 seqlen_q=1 head_dim=128 "
 
 # GPU, workload and parameters.
 CASES = [
-    ("h200", "flash2_fwd heads=16 seqlen=512 head_dim=128 num_warps=8"),
-    ("h200", "flash2_fwd heads=8 seqlen=4096 head_dim=128 num_warps=8"),
-    ("h200", "flash2_fwd heads=8 seqlen=131072 head_dim=128 num_warps=8"),
-    ("h200", "flash2_fwd heads=32 seqlen=131072 head_dim=128 num_warps=8 causal=true"),
-    ("h200", "flash2_fwd heads=1 seqlen=1048576 head_dim=128 num_warps=8"),
+    ("h200", "flash2_fwd heads=16 seqlen=512 head_dim=128 num_warps=8 code=plain"),
+    ("h200", "flash2_fwd heads=8 seqlen=4096 head_dim=128 num_warps=8 code=plain"),
+    ("h200", "flash2_fwd heads=8 seqlen=131072 head_dim=128 num_warps=8 code=plain"),
+    ("h200", "flash2_fwd heads=32 seqlen=131072 head_dim=128 num_warps=8 code=plain causal=true"),
+    ("h200", "flash2_fwd heads=1 seqlen=1048576 head_dim=128 num_warps=8 code=plain"),
     ("h200", "flash2_fwd batch=256 heads=32 kv_heads=8 seqlen=4096 head_dim=128 block_n=64 schedule=interleaved causal=true"),
     ("h200", "flash3_fwd heads=32 batch=4 seqlen=16384 head_dim=128 block_n=128 persistent=true causal=true"),
     ("h200", "flash2_bwd heads=16 seqlen=65536 head_dim=128"),
