@@ -80,8 +80,8 @@ static void copy_box(ftl_select *s, const ftl_tile_op *op, ftl_access access, in
 
 // All warps find the coordinates, and meet between the expectation and the copy; the thread of warp i that asks for box
 // i is predicated. Here warp 0 asks for all. Source: SASS of kernels/foreign/triton_descriptors.py (Triton 3.6,
-// sm_90a): two ISETP and MOVs before the barrier; ELECT, two ISETP, two VOTEU, IADD3, IADD3.X, three MOV, four R2UR and
-// seven uniform ones behind it.
+// sm_90a), of either of a step's two copies: ELECT and two ISETP, IADD3 and IADD3.X, three MOV, four R2UR, two VOTEU
+// and seven uniform ones; an ISETP and a MOV for the expectation.
 static void find_coordinates(ftl_select *s, const ftl_tile_op *op) {
   enum { COMPARES = 3, ADDS = 2, MOVES = 3, UNIFORM_MOVES = 4, UNIFORM_INSTS = 9 };
   int32_t elected = ftl_select_temp(s, 0), address = ftl_select_temp(s, 2), moved = ftl_select_temp(s, 0);

@@ -2,8 +2,8 @@
 #include "lower/select/select.h"
 
 enum { MAX_PAIRS = 16 };
-// Of a role that multiplies, and of one that copies for it: tile and head, batch and head in it, head of K and V, order
-// of tiles (SASS of kernels/attention, whatever the loop; Triton's grid of two dimensions has two fewer).
+// Of a role that multiplies, and of one that copies for it: 4 x 16 instructions in the SASS of kernels/attention,
+// whatever the loop (docs/model_lowering.md).
 enum { ROLE_DIVISIONS = 4 };
 // ptxas needs some 16 instructions for an unsigned division by a run-time number (reciprocal, two corrections).
 enum { DIVISION_INSTS = 16 };

@@ -118,8 +118,7 @@ Test(reference_registers, as_many_ctas_fit_as_ptxas_lets_for_nine_of_ten_kernels
   cr_expect_geq(m.num_alike, 161);
 }
 
-// Of 75 with blocks of 96 and 160 keys 63 had as many CTAs before, and 69 since operands that wait for a barrier have
-// half of their registers.
+// Blocks of 96 and 160 keys among them.
 Test(reference_registers, as_many_ctas_fit_as_ptxas_lets_for_nine_of_ten_kernels_with_wgmma) {
   matches m = match("flash2_wgmma");
   cr_expect_geq(m.count, 304);
