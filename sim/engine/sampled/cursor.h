@@ -46,6 +46,7 @@ typedef struct ftl_tile_run {
   bool waits_for_channels;      // of DRAM; what straight code before loops loads does not
   bool is_ahead;                // for a later step, which the one that asks does not wait for
   bool is_multicast;            // a share of tiles that several CTAs load together: not coalesced
+  bool splits_lines;            // a warp's copies ask for parts of lines, one behind the other
   ftl_tile_trail *trail;        // of the access; NULL: it has none
 } ftl_tile_run;
 

@@ -112,6 +112,16 @@ static int32_t lookahead_of(const ftl_tile_program *tile, int32_t ring) {
   return ahead > 0 ? ahead : 0;
 }
 
+// Whether a warp takes the rows that it copies into the ring in pieces, of which some begin within a line.
+static bool copies_split_lines(const ftl_warp_program *program, int32_t ring) {
+  for (int32_t i = 0; i < program->num_insts; i++) {
+    const ftl_warp_inst *inst = &program->insts[i];
+    if (inst->opcode != FTL_OP_CP_ASYNC || inst->ring_a != ring) continue;
+    if (program->accesses[inst->access].column_byte % FTL_LINE_BYTES != 0) return true;
+  }
+  return false;
+}
+
 static bool try_add_ref(const ftl_warp_program *program, ftl_segment *segment, const ftl_tile_op *op,
                         const loops_around *around) {
   const ftl_tile_program *tile = program->tile;
@@ -131,6 +141,7 @@ static bool try_add_ref(const ftl_warp_program *program, ftl_segment *segment, c
   if (op->kind == FTL_TILE_LOAD) {
     ref.multicast = tile->rings[op->ring].multicast;
     ref.box_bytes = program->rings[op->ring].box_bytes;
+    ref.splits_lines = copies_split_lines(program, op->ring);
   }
   if (try_widen(tile, segment, &ref)) return true;
   if (segment->num_refs == FTL_MAX_SEGMENT_REFS) return false;

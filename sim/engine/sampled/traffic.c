@@ -8,7 +8,8 @@
 #include "engine/sampled/traffic_costs.h"
 
 enum {
-  LEAST_SETS = 32,  // of a side of L2
+  LEAST_SETS = 32,      // of a side of L2
+  COPIED_SECTORS = 16,  // by one cp.async of a warp: 16 bytes a lane
 };
 
 static int32_t choose_sample(const ftl_arch *arch, int64_t smallest_tile_lines) {
@@ -131,10 +132,16 @@ static bool try_coalesce(const ftl_traffic *traffic, ftl_tile_group *group, int6
 }
 
 // An access that joined none: others may join it. Its data, but for those that come last_lines_late_cycles later, are
-// at L2 once what it waits for beyond a hit is over.
-static void open_group(const ftl_traffic *traffic, ftl_tile_group *group, int64_t now_ticks,
+// at L2 once what it waits for beyond a hit is over. The coalescer keeps a line's last request, so that of one part of
+// a line is forgotten when the warp's next copy asks for the other (kernels/measurements/micro_half_lines_ncu.csv).
+static void open_group(const ftl_traffic *traffic, ftl_tile_group *group, const request *ask,
                        const ftl_traffic_wait *wait, int64_t last_lines_late_cycles) {
   if (!group) return;
+  int64_t now_ticks = ask->now_ticks;
+  if (ask->run->splits_lines) {
+    *group = (ftl_tile_group){.closes_ticks = now_ticks + COPIED_SECTORS * traffic->ask_sector_ticks};
+    return;
+  }
   int64_t late_ticks =
       (wait->latency_cycles - last_lines_late_cycles - traffic->hit_latency_cycles) * FTL_TICKS_PER_CYCLE +
       wait->queue_ticks;
@@ -391,7 +398,7 @@ bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_run *run, int64_t
     if (group->served_ticks > now_ticks + wait->queue_ticks) wait->queue_ticks = group->served_ticks - now_ticks;
     wait->marks = group->marks;
   } else {
-    open_group(traffic, group, now_ticks, wait, last_lines_late_cycles);
+    open_group(traffic, group, &ask, wait, last_lines_late_cycles);
     queue_for(wait, port_wait_ticks);
     int64_t gpc_mark_ticks = traffic->gpc[home.gpc].free_ticks;
     if (group) {

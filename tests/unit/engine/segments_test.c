@@ -20,6 +20,29 @@ Test(unit_engine_segments, loops_of_other_roles_stand_for_those_with_their_bound
   release_lowered(&l);
 }
 
+// Rows of 192 bytes: in three blocks of 64, of which one begins within a line, or whole; rows of 256 in two of 128.
+Test(unit_engine_segments, copies_of_narrow_blocks_split_lines) {
+  static const struct {
+    const char *kernel;
+    bool splits_lines;
+  } cases[] = {
+      {"head_dim=96 code=buffered", true}, {"head_dim=96 code=plain", false}, {"head_dim=128 code=buffered", false}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[256];
+    snprintf(text, sizeof text,
+             "flash2_fwd heads=2 seqlen=1024 block_m=128 block_n=64 num_warps=4 num_stages=1 mma=mma copy=cp_async %s",
+             cases[i].kernel);
+    lowered l = lower_flash2("h200", text);
+    ftl_segments segments;
+    cr_assert(ftl_segments_try_init(&segments, l.warps));
+    const ftl_segment *loop = &segments.segments[1];
+    cr_assert_geq(loop->num_refs, 2);
+    for (int r = 0; r < loop->num_refs; r++)
+      cr_expect_eq(loop->refs[r].splits_lines, cases[i].splits_lines, "%s: access %d", cases[i].kernel, r);
+    release_lowered(&l);
+  }
+}
+
 // flash1_fwd with 9 blocks of keys: the first one's loop (0), then a loop around that of the others (2), between two
 // that never run (1, 3). K, V and, ahead of the loop, Q of a block belong to the outer loop's body.
 Test(unit_engine_segments, a_loop_around_others_is_cut_like_the_program) {

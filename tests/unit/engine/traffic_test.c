@@ -290,6 +290,25 @@ Test(unit_engine_traffic, four_loads_of_a_gpc_within_the_window_are_one_access) 
   release_chip(c);
 }
 
+// Lanes ask for 128 bytes a cycle: a warp's copy for its 16 sectors in 4, and its next for the other parts of these
+// lines.
+Test(unit_engine_traffic, a_tile_copied_in_parts_of_lines_is_joined_while_one_copy_asks) {
+  chip *c = make_chip();
+  c->traffic.ask_sector_ticks = FTL_TICKS_PER_CYCLE / 4;
+  ftl_tile_run run = tile_at(0);
+  run.splits_lines = true;
+  ftl_traffic_wait wait;
+  static const struct {
+    int32_t sm;
+    int64_t cycle, joined;
+  } loads[] = {{0, 0, 0}, {1, 4, 1}, {16, 5, 1}, {17, 9, 2}, {0, 1000, 2}};
+  for (size_t i = 0; i < sizeof loads / sizeof *loads; i++) {
+    cr_assert(ftl_traffic_try_load(&c->traffic, &run, 0, loads[i].sm, loads[i].cycle * FTL_TICKS_PER_CYCLE, &wait));
+    cr_expect_eq(c->traffic.counts.coalesced_sectors, loads[i].joined * TILE_BYTES / 32, "load %zu", i);
+  }
+  release_chip(c);
+}
+
 // Two pairs of CTAs that load a tile together ask for a half each, at the same time: four accesses.
 Test(unit_engine_traffic, shares_of_a_multicast_tile_are_not_coalesced) {
   chip *c = make_chip();
