@@ -86,6 +86,7 @@ typedef struct ftl_gpu_run {
   bool stores_last[FTL_MAX_SEGMENTS];               // straight code that loads and stores
   bool is_timed[FTL_MAX_SEGMENTS];                  // not where a loop behind it, which ran once, has its time
   int64_t shared_drift_permille[FTL_MAX_SEGMENTS];  // of an iteration, for each other CTA on the SM; 0: straight code
+  bool settles[FTL_MAX_SEGMENTS];                   // loops of wgmmas that fetch ahead, of many CTAs an SM
   // By how many cycles a segment, of a loop an iteration, takes longer in the SM's youngest CTA than in its oldest.
   const double *age_cycles;
   int64_t store_spread_permille[FTL_MAX_SEGMENTS];  // of straight code that stores parts of sectors

@@ -13,6 +13,7 @@
 
 enum {
   CANCEL_EVENTS = 4096,  // events between looks at the cancel flag
+  LEAST_SETTLING = 2,    // other CTAs on an SM
   DRAWS_A_STEP = 9,      // numbers by which drift is drawn; a segment beyond has one of the next step's
 };
 
@@ -239,6 +240,15 @@ static double place_among(const ftl_gpu_run *run, int32_t slot) {
   return (double)ahead / 2;
 }
 
+// What CTAs that share the SM add to the standard deviation of a step or group of steps.
+static double drift_beside(const ftl_gpu_run *run, const ftl_cta_state *state, int32_t others, double cycles) {
+  double drift = ftl_pace_shared_drift(run->shared_drift_permille[state->segment], others, state->count, cycles);
+  if (run->settles[state->segment] && others >= LEAST_SETTLING)
+    drift = hypot(drift,
+                  ftl_pace_settling(run->launch->arch->sm_settling_iterations, state->iteration, state->count, cycles));
+  return drift;
+}
+
 // By how much the slot's step or group of steps, which takes `ticks` on average, deviates from that: its GPC's clock,
 // its turn on the SM, and at random.
 static int64_t deviation_of(const ftl_gpu_run *run, int32_t slot, int64_t ticks) {
@@ -249,8 +259,7 @@ static int64_t deviation_of(const ftl_gpu_run *run, int32_t slot, int64_t ticks)
   double drift = ftl_pace_drift(arch->sm_drift_ns, run->traffic->sm_khz, cycles);
   double steady = run->gpc_slowness[run->traffic->homes[sm].gpc] * cycles;
   if (others > 0) {
-    drift =
-        hypot(drift, ftl_pace_shared_drift(run->shared_drift_permille[state->segment], others, state->count, cycles));
+    drift = hypot(drift, drift_beside(run, state, others, cycles));
     steady += ftl_pace_of_age(run->age_cycles[state->segment] * (double)state->count, place_among(run, slot),
                               run->ctas_per_sm);
   }
@@ -399,6 +408,7 @@ static void find_shared_drift(ftl_gpu_run *run) {
     bool waits =
         ftl_latency_lookahead(&run->segments->segments[loop]) == 0 || ftl_step_times_show_latency(run->times, loop);
     run->shared_drift_permille[loop] = waits ? arch->sm_waiting_drift_permille : arch->sm_shared_drift_permille;
+    run->settles[loop] = !waits && run->launch->warps->mma == FTL_MMA_WGMMA;
   }
 }
 

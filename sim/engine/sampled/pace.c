@@ -19,6 +19,13 @@ double ftl_pace_shared_drift(int64_t permille, int32_t others, int64_t iteration
   return (double)permille / 1000 * cycles * sqrt((double)others / (double)iterations);
 }
 
+double ftl_pace_settling(int64_t settling_iterations, int64_t done, int64_t iterations, double cycles) {
+  int64_t left = settling_iterations - done;
+  if (left <= 0) return 0;
+  double share = (double)(iterations < left ? iterations : left) / (double)settling_iterations;
+  return cycles / (double)iterations * sqrt(share / 12);
+}
+
 int64_t ftl_pace_store_spread(int64_t permille, int64_t sent_bytes, int64_t stored_bytes) {
   int64_t again_bytes = sent_bytes - stored_bytes;
   if (again_bytes <= 0) return 0;

@@ -8,7 +8,8 @@
 // Those that came first are ahead, by up to 29 %: two by 16.6 % where they start together, by a little less than
 // 16.6 (1 - 2 x) % where they start a share x of their time apart (cta_age.csv), since each is the older one for a part
 // of it. GPCs have clocks of their own (engine/gpc_clock.h): after some waves each GPC takes its next CTAs in a block.
-// Numbers: sm.drift_ns, sm.shared_drift_permille, sm.waiting_drift_permille, sm.age_spread_permille,
+// Numbers: sm.drift_ns, sm.shared_drift_permille, sm.waiting_drift_permille, sm.settling_iterations,
+// sm.age_spread_permille,
 // sm.store_spread_permille.
 #ifndef FTL_ENGINE_SAMPLED_PACE_H
 #define FTL_ENGINE_SAMPLED_PACE_H
@@ -20,6 +21,9 @@ double ftl_pace_drift(int64_t drift_ns, int64_t sm_khz, double cycles);
 // The same of `iterations` that take `cycles` together on an SM that `others` share: that of each other CTA, and of
 // each iteration, adds to the variance.
 double ftl_pace_shared_drift(int64_t permille, int32_t others, int64_t iterations, double cycles);
+// What iterations of CTAs that settle add to that: in the loop's first settling_iterations they come to any phase of an
+// iteration. `done`: of the loop, before these.
+double ftl_pace_settling(int64_t settling_iterations, int64_t done, int64_t iterations, double cycles);
 // By how much straight code deviates that stores stored_bytes in sectors of sent_bytes: all of `permille` where each
 // sector goes twice or more, the share of it that goes again where fewer do.
 int64_t ftl_pace_store_spread(int64_t permille, int64_t sent_bytes, int64_t stored_bytes);

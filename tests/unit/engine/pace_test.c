@@ -39,6 +39,15 @@ Test(unit_engine_pace, iterations_beside_others_spread_with_the_square_root_of_b
   cr_expect_eq(ftl_pace_shared_drift(20, 0, 1, 5000), 0);
 }
 
+// Any phase of 6000 cycles: a deviation of 6000 / sqrt(12) = 1732.05 after 8 iterations, half of its square after 4; of
+// a group of 6 behind 5, three count.
+Test(unit_engine_pace, ctas_settle_in_the_first_iterations_of_a_loop) {
+  cr_expect_float_eq(ftl_pace_settling(8, 0, 8, 8 * 6000.0), 1732.05, 0.01);
+  cr_expect_float_eq(ftl_pace_settling(8, 4, 4, 4 * 6000.0), 1732.05 / sqrt(2), 0.01);
+  cr_expect_float_eq(ftl_pace_settling(8, 5, 6, 6 * 6000.0), 1732.05 * sqrt(3.0 / 8), 0.01);
+  cr_expect_eq(ftl_pace_settling(8, 8, 1, 6000), 0);
+}
+
 Test(unit_engine_pace, the_last_to_come_to_an_sm_is_the_slowest) {
   // 70 cycles from the first to the last of three, around the mean; two of them in the segment are half as far apart.
   cr_expect_float_eq(ftl_pace_of_age(70, -1, 3), -35, 1e-12);

@@ -178,6 +178,25 @@ Test(unit_engine_sampled_network, loops_that_wait_for_their_loads_have_a_drift_o
   ftl_arch_destroy(shipped);
 }
 
+// Three CTAs an SM that fetch ahead for wgmmas come apart as a loop begins: not two, not with mma.sync, not where they
+// wait for loads of their own iteration. In 1024 iterations they hardly do.
+Test(unit_engine_sampled_network, three_ctas_of_wgmmas_settle_at_any_phase) {
+  ftl_arch *shipped = shipped_arch("h200"), never = *shipped;
+  never.sm_settling_iterations = 1024;
+#define OF_64_ROWS "code=plain heads=11 seqlen=2304 head_dim=64 block_m=64 num_warps=4 clock_mhz=1200 "
+  static const char *const others[] = {OF_64_ROWS "block_n=128 mma=wgmma copy=cp_async num_stages=3",
+                                       OF_64_ROWS "block_n=64 mma=mma copy=cp_async num_stages=2",
+                                       OF_64_ROWS "block_n=64 mma=wgmma copy=tma num_stages=1"};
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    cr_expect_eq(predict(&never, others[i]).value[FTL_METRIC_cycles],
+                 predict(shipped, others[i]).value[FTL_METRIC_cycles], "%s", others[i]);
+  const char *three = OF_64_ROWS "block_n=128 mma=wgmma copy=tma num_stages=2";
+  double apart = predict(shipped, three).value[FTL_METRIC_l2_sectors],
+         together = predict(&never, three).value[FTL_METRIC_l2_sectors];
+  cr_expect_gt(apart, 1.05 * together, "%.0f, %.0f", apart, together);
+  ftl_arch_destroy(shipped);
+}
+
 // Eight products of 2048 x 1536 whose fragments are stored directly, halves of sectors with a mask each: four sectors
 // of intake for one of C where none merge, two where all halves come without masks. With 8 bytes a slice, 1070.3 an SM
 // cycle of 1200 MHz, that decides: C is 50331648 bytes, once 47024 cycles. The SM port alone would leave 67400 in all.
