@@ -405,10 +405,10 @@ static void find_gpc_slowness(ftl_gpu_run *run) {
 static void find_shared_drift(ftl_gpu_run *run) {
   const ftl_arch *arch = run->launch->arch;
   for (int32_t loop = 1; loop < run->num_segments; loop += 2) {
-    bool waits =
-        ftl_latency_lookahead(&run->segments->segments[loop]) == 0 || ftl_step_times_show_latency(run->times, loop);
+    bool is_ahead = ftl_latency_lookahead(&run->segments->segments[loop]) > 0;
+    bool waits = !is_ahead || ftl_step_times_show_latency(run->times, loop);
     run->shared_drift_permille[loop] = waits ? arch->sm_waiting_drift_permille : arch->sm_shared_drift_permille;
-    run->settles[loop] = !waits && run->launch->warps->mma == FTL_MMA_WGMMA;
+    run->settles[loop] = is_ahead && run->launch->warps->mma == FTL_MMA_WGMMA;
   }
 }
 
