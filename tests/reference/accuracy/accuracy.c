@@ -70,6 +70,7 @@ static const struct {
                   {"_unseen32_", THIRTIETH},
                   {"_unseen33_", THIRTIETH},
                   {"_unseen34_", THIRTIETH},
+                  {"_unseen35_", THIRTIETH},
                   {"foreign_descriptors_", DESCRIPTORS},
                   {"foreign_efficient_", PYTORCH},
                   {"foreign_splits_", PYTORCH},
