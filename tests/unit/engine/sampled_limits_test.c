@@ -145,6 +145,23 @@ Test(unit_engine_sampled_limits, rows_that_a_mask_leaves_empty_need_not_be_read)
   cr_expect_float_eq(read, of_full, 0.01 * of_full, "%.0f, full %.0f", read, of_full);
 }
 
+// Q, K and V of 4 heads of 32768 tokens are 33.6 MB each, and an L2 of 36 MB is asked for K and V again: half of what
+// is read beyond these three may go either way, and O, which is only stored, takes nothing from that.
+Test(unit_engine_sampled_limits, the_bound_has_half_of_what_is_read_beyond_what_is_loaded) {
+  ftl_arch *arch = shipped_arch("h200");
+  arch->l2_size_bytes = 36096000;
+  ftl_prediction p = prediction_of(arch,
+                                   "heads=4 seqlen=32768 head_dim=128 block_m=128 block_n=64 num_warps=4 num_stages=2 "
+                                   "mma=mma copy=cp_async code=plain",
+                                   NULL);
+  double tensor = 4.0 * 32768 * 128 * 2, read = p.metrics.value[FTL_METRIC_dram_read];
+  double all = read + p.metrics.value[FTL_METRIC_dram_write];
+  cr_assert_gt(read, 4 * tensor);
+  cr_expect_geq(p.error_bound_hbm_bytes_pct, 1 + 50 * (read - 3 * tensor) / all);
+  cr_expect_leq(p.error_bound_hbm_bytes_pct, 3 + 50 * (read - 3 * tensor) / all);
+  ftl_arch_destroy(arch);
+}
+
 // One CTA of 128 threads on 132 SMs spills what one CTA has slots for.
 Test(unit_engine_sampled_limits, a_small_launch_spills_no_more_than_its_ctas_hold) {
   ftl_prediction p = predict("h200", "heads=1 seqlen=128 head_dim=256 block_m=128 block_n=64");

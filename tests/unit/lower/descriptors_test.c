@@ -78,6 +78,21 @@ Test(unit_lower_descriptors, v_is_tried_ahead_of_its_wait) {
   programs_fini(&p);
 }
 
+// A step waits for K, multiplies the scores and takes their exponentials, and waits for V then: of what cp.async brings
+// it waits for both at once.
+Test(unit_lower_descriptors, v_is_waited_for_behind_the_softmax) {
+  programs p = lowered("h200", DESCRIPTORS "head_dim=64 block_m=64 block_n=64 num_warps=4 num_stages=3");
+  int32_t num_waits = 0, exponentials_ahead[2] = {0, 0}, exponentials = 0;
+  for (int32_t i = p.warps->loops[0].begin + 1; i < p.warps->loops[0].end; i++) {
+    exponentials += p.warps->insts[i].opcode == FTL_OP_MUFU;
+    if (p.warps->insts[i].opcode == FTL_OP_MBAR_WAIT && num_waits < 2) exponentials_ahead[num_waits++] = exponentials;
+  }
+  cr_assert_eq(num_waits, 2);
+  cr_expect_eq(exponentials_ahead[0], 0);
+  cr_expect_geq(exponentials_ahead[1], 64 * 64 / 128, "%d", (int)exponentials_ahead[1]);
+  programs_fini(&p);
+}
+
 // Masked scores are shifted by an addition of their own: 32 a lane in 64 x 64 tiles of 4 warps.
 Test(unit_lower_descriptors, a_masked_score_takes_an_addition_more) {
   static const char *const scalings[] = {"exponent", "by_tile"};
