@@ -91,6 +91,11 @@ static ftl_status check_tiles(const ftl_block_product *p, ftl_error *error) {
   if (p->groups_n > 1 && (!p->has_producer || p->block_n % (p->groups_n * GROUP_COLUMNS) != 0))
     return ftl_error_set(error, FTL_INFEASIBLE, "groups_n=%d: needs mma=wgmma copy=tma and block_n a multiple of %d",
                          p->groups_n, p->groups_n * GROUP_COLUMNS);
+  if (p->part_k > 0 && p->cluster.m * p->cluster.n > 1)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "cluster=%dx%d: its CTAs share whole tiles, by mma=wgmma copy=tma; code=buffered copies parts "
+                         "of a step",
+                         p->cluster.m, p->cluster.n);
   int side = p->m_first ? p->cluster.m : p->cluster.n;
   if (p->tile_strip % side != 0)
     return ftl_error_set(error, FTL_BAD_INPUT, "tile_strip=%lld: a multiple of %d, as many tiles as a cluster has",

@@ -123,6 +123,19 @@ Test(unit_workloads_matmul_tiled, pieces_of_c_leave_by_tma_whole_and_unsplit) {
   }
 }
 
+// Steps of 128 half-bytes are copied in two parts, as CUTLASS's mma.sync kernels copy theirs.
+Test(unit_workloads_matmul_tiled, ctas_of_a_cluster_share_no_parts_of_steps) {
+  ftl_tile_program *program;
+  ftl_error error = {0};
+  const char *params =
+      "m=256 n=64 k=4096 block_m=128 block_n=64 block_k=128 num_warps=4 num_stages=4 mma=mma copy=cp_async "
+      "code=buffered dtype=int8 acc_dtype=int32 transpose_b=1 cluster=2x1";
+  cr_assert_eq(build(params, &program, &error), FTL_INFEASIBLE, "%s", error.message);
+  cr_expect_str_eq(
+      error.message,
+      "cluster=2x1: its CTAs share whole tiles, by mma=wgmma copy=tma; code=buffered copies parts of a step");
+}
+
 Test(unit_workloads_matmul_tiled, late_refills_have_no_producer_and_two_stages) {
   static const char *const refused[] = {"refill=late", "copy=cp_async num_stages=1 refill=late",
                                         "copy=cp_async refill=behind"};
