@@ -161,6 +161,7 @@ static void last_step(const rows_kernel *k, ftl_expr column, ftl_expr end, step_
 // Threads that have one step more than the others of their warp, where that makes whole rounds of it: the others have
 // `unroll` - 1 single steps first, while these wait, and these a round more, while the others wait. The columns are
 // those of the first steps and of the last; of a step the first `longer` columns belong to the threads that have more.
+// Which warps have the others' columns does not matter where one has both: it is the last one.
 static void step_apart(const rows_kernel *k, int32_t num_steps, int32_t longer, int32_t unroll, step_work work) {
   ftl_builder *b = k->b;
   int32_t others = k->step_columns - longer, last = num_steps - 1;
@@ -182,7 +183,9 @@ static void read_rows(const rows_kernel *k, int32_t unroll, step_work work) {
   ftl_builder *b = k->b;
   int32_t full = (int32_t)(k->s->columns / k->step_columns), longer = (int32_t)(k->s->columns % k->step_columns);
   ftl_expr zero = ftl_const(b, 0);
-  if (longer > 0 && unroll > 1 && (full + 1) % unroll == 0) {
+  // Where no warp has both kinds of threads none waits for the other: here all have single steps, and some one more.
+  bool is_a_warp_apart = longer % (FTL_WARP_LANES * FTL_ROW_VECTOR_COLUMNS) != 0;
+  if (is_a_warp_apart && unroll > 1 && (full + 1) % unroll == 0) {
     step_apart(k, full + 1, longer, unroll, work);
     loop_steps(k, ftl_const(b, (int64_t)(unroll - 1) * k->step_columns), ftl_const(b, full / unroll), unroll,
                more_rounds, work);

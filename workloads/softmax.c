@@ -54,9 +54,12 @@ static ftl_status check_held(const ftl_spec *spec, const ftl_row_softmax *s, ftl
   int64_t block_n = spec->value[FTL_PARAM_block_n], step = ftl_row_softmax_step_columns(s);
   if (block_n >= spec->value[FTL_PARAM_seqlen_kv] && block_n % step == 0 && block_n / step <= FTL_ROW_MAX_HELD_STEPS)
     return FTL_OK;
-  return ftl_error_set(
-      error, FTL_INFEASIBLE, "block_n=%lld: schedule=registers holds a row of %lld columns in at most %d steps of %lld",
-      (long long)block_n, (long long)spec->value[FTL_PARAM_seqlen_kv], FTL_ROW_MAX_HELD_STEPS, (long long)step);
+  return ftl_error_set(error, FTL_INFEASIBLE,
+                       "block_n=%lld: schedule=registers holds a row of %lld columns in steps of %lld: allowed are "
+                       "multiples of that, up to "
+                       "%d of them, that are no less than the row",
+                       (long long)block_n, (long long)spec->value[FTL_PARAM_seqlen_kv], (long long)step,
+                       FTL_ROW_MAX_HELD_STEPS);
 }
 
 static int64_t block_of_kept(const ftl_spec *spec) {

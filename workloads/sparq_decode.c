@@ -88,7 +88,7 @@ static ftl_status declare_tensors(ftl_sparq *s, ftl_error *error) {
 static ftl_status check_choice(const ftl_spec *spec, ftl_param count, ftl_param of, ftl_error *error) {
   const int64_t *v = spec->value;
   if (v[count] <= v[of]) return FTL_OK;
-  return ftl_error_set(error, FTL_BAD_INPUT, "%s=%lld: chosen of %s=%lld", ftl_param_get(count)->name,
+  return ftl_error_set(error, FTL_BAD_INPUT, "%s=%lld: at most %s=%lld are allowed", ftl_param_get(count)->name,
                        (long long)v[count], ftl_param_get(of)->name, (long long)v[of]);
 }
 

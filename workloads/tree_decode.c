@@ -22,7 +22,8 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
   if (status != FTL_OK) return status;
   const int64_t *v = spec->value;
   if (v[FTL_PARAM_seqlen_kv] < tree.num_tokens)
-    return ftl_error_set(error, FTL_BAD_INPUT, "seqlen_kv=%lld: the %d tokens of the tree are among them",
+    return ftl_error_set(error, FTL_BAD_INPUT,
+                         "seqlen_kv=%lld: at least %d are needed, as the tokens of the tree are among them",
                          (long long)v[FTL_PARAM_seqlen_kv], tree.num_tokens);
   ftl_decode d = ftl_decode_of(spec);
   d.tree = &tree;

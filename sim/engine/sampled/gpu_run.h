@@ -139,6 +139,13 @@ void ftl_gpu_consider_skip(ftl_gpu_run *run, int64_t now_ticks);
 // Ticks of the slot's segment, an iteration of it, with loads that take latency_cycles.
 int64_t ftl_gpu_pace_of(const ftl_gpu_run *run, int32_t slot, int64_t latency_cycles);
 
+// ---- gpu_pace.c ----
+// By how much the steps of each segment may deviate.
+void ftl_gpu_find_deviations(ftl_gpu_run *run);
+// By how many ticks the slot's step or group of steps, which takes `ticks` on average, deviates from that: its GPC's
+// clock, its turn on the SM, and at random.
+int64_t ftl_gpu_deviation(const ftl_gpu_run *run, int32_t slot, int64_t ticks);
+
 // ---- gpu_access.c ----
 // Access `ref_idx` of the present segment, for the iterations that the present event stands for; what it makes the step
 // wait for is added to *longest. False when memory is out.

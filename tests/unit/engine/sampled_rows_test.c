@@ -46,6 +46,24 @@ Test(unit_engine_sampled_rows, their_bound_has_what_l2_may_keep) {
                 sampled.error_bound_hbm_bytes_pct);
 }
 
+// Of 3584 columns two of four warps have four steps and two have three: the row takes no longer than one of 4096, where
+// all have four. (With the steps of both kinds on the same warps it took a third longer.)
+Test(unit_engine_sampled_rows, warps_with_a_step_more_have_no_others) {
+  static const char *const details[] = {"full", "sampled"};
+  ftl_arch *arch = shipped_arch("h200");
+  for (int i = 0; i < 2; i++) {
+    double cycles[2];
+    for (int j = 0; j < 2; j++) {
+      char parameters[128];
+      snprintf(parameters, sizeof parameters, "softmax_online heads=1 seqlen_q=2048 seqlen_kv=%d detail=%s",
+               j == 0 ? 3584 : 4096, details[i]);
+      cycles[j] = prediction_of(arch, parameters, NULL).metrics.value[FTL_METRIC_cycles];
+    }
+    cr_expect_leq(cycles[0], cycles[1], "%s: %.0f, %.0f", details[i], cycles[0], cycles[1]);
+  }
+  ftl_arch_destroy(arch);
+}
+
 // One of three launches asks DRAM for nothing: its bound, a share of no bytes, must not spoil the others'.
 Test(unit_engine_sampled_rows, the_bound_of_a_launch_that_finds_all_in_l2_is_a_number) {
   ftl_arch *arch = shipped_arch("h200");

@@ -38,9 +38,9 @@ Test(unit_workloads_sparq_decode, choices_of_more_than_there_are_name_both) {
   static const struct {
     const char *params, *reason;
   } cases[] = {
-      {"seqlen_kv=1000 sparq_r=80", "sparq_r=80: chosen of head_dim=64"},
-      {"seqlen_kv=96 sparq_k=97", "sparq_k=97: chosen of seqlen_kv=96"},
-      {"seqlen_kv=1000 sparq_local=129", "sparq_local=129: chosen of sparq_k=128"},
+      {"seqlen_kv=1000 sparq_r=80", "sparq_r=80: at most head_dim=64 are allowed"},
+      {"seqlen_kv=96 sparq_k=97", "sparq_k=97: at most seqlen_kv=96 are allowed"},
+      {"seqlen_kv=1000 sparq_local=129", "sparq_local=129: at most sparq_k=128 are allowed"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     ftl_tile_program *launches[FTL_MAX_LAUNCHES] = {NULL};
