@@ -56,8 +56,7 @@ static ftl_status check_held(const ftl_spec *spec, const ftl_row_softmax *s, ftl
     return FTL_OK;
   return ftl_error_set(error, FTL_INFEASIBLE,
                        "block_n=%lld: schedule=registers holds a row of %lld columns in steps of %lld: allowed are "
-                       "multiples of that, up to "
-                       "%d of them, that are no less than the row",
+                       "multiples of that, up to %d of them, that are no less than the row",
                        (long long)block_n, (long long)spec->value[FTL_PARAM_seqlen_kv], (long long)step,
                        FTL_ROW_MAX_HELD_STEPS);
 }

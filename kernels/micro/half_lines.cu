@@ -7,8 +7,7 @@
  * of 8: the first ones only (`first`), the second ones by the next instruction (`next`), or by one half a tile later
  * (`far`). `tma_`: boxes of 64 rows, promoted to nothing, 128 or 256 bytes: rows of 128 bytes at once (`whole`), their
  * halves one behind the other (`next`) or the first only (`first`), rows of 256 bytes by halves (`pair`), the first
- * only
- * (`pair_first`), rows of 192 bytes as 128 and 64 (`192`).
+ * only (`pair_first`), rows of 192 bytes as 128 and 64 (`192`).
  *
  * Run under ncu with --profile: sectors that the SMs took in (l1tex__m_xbar2l1tex_read_bytes / 32) over L2 lookups
  * (lts__t_sectors_srcunit_tex_op_read). */

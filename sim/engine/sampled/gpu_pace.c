@@ -8,7 +8,7 @@
 #include "engine/sampled/pace.h"
 
 enum {
-  LEAST_SETTLING = 2,  // other CTAs on an SM
+  LEAST_SETTLING = 2,  // other CTAs on an SM: with one, loops differ by what a walk gives (cta_loop_spread.csv)
   DRAWS_A_STEP = 9,    // numbers by which drift is drawn; a segment beyond has one of the next step's
 };
 
