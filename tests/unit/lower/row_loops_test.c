@@ -177,6 +177,17 @@ Test(unit_lower_row_loops, a_warp_runs_the_steps_of_both_where_some_threads_have
   programs_fini(&p);
 }
 
+// A CTA of 4 warps a row, 1024 columns a step. Of 3584 the first two warps have four steps, the others three: none has
+// threads of both kinds, and each issues its own in either pass.
+Test(unit_lower_row_loops, whole_warps_with_a_step_more_run_only_their_own) {
+  programs p =
+      lowered("h200", "softmax_online", "heads=1 seqlen_q=132 block_m=1 num_warps=4 schedule=reread seqlen_kv=3584", 0);
+  for (int32_t warp = 0; warp < 4; warp++)
+    cr_expect_eq(issued(p.warps, warp, FTL_OP_LDG), 2 * (warp < 2 ? 4 : 3), "warp %d: %d", warp,
+                 issued(p.warps, warp, FTL_OP_LDG));
+  programs_fini(&p);
+}
+
 // Rows of 1024 columns in kernels that hold 4 steps of 1024: all 4 are filled with -inf and loaded under a predicate.
 // MUFU of the safe one: 4 x 8 of the sum, 8 of the one step that is stored, reciprocal, logarithm. Of the online one: a
 // correction and 8 a step, one more, 4 x 8 of the result, reciprocal, logarithm.
