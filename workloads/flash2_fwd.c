@@ -222,7 +222,7 @@ static void unrolled_loops(const ftl_flash2 *f) {
   bool masked = f->a.causal || f->a.window > 0 || !has_whole_tiles(f);
   for (int32_t i = 0; i < f->num_unrolled; i++) {
     ftl_expr exists = ftl_min(b, one, ftl_max(b, zero, ftl_sub(b, num_tiles, ftl_const(b, i))));
-    ftl_loop(b, zero, exists);
+    ftl_loop_once(b, zero, exists);
     ftl_flash2_step_interleaved(f, ftl_sub(b, k->end, ftl_const(b, i + 1)), masked);
     ftl_end_loop(b);
   }

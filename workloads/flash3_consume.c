@@ -60,7 +60,7 @@ static void mask_first(const consumer *c) {
   }
   ftl_expr first_masked = ftl_min(b, one, ftl_sub(b, keys->unmasked, keys->first));
   if (first_masked == one) return;
-  if (first_masked != zero) ftl_loop(b, first_masked, one);
+  if (first_masked != zero) ftl_loop_once(b, first_masked, one);
   mask(c, keys->first);
   if (first_masked != zero) ftl_end_loop(b);
 }

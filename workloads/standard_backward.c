@@ -154,7 +154,7 @@ static void write_d_p(unfused *u) {
   int32_t v = ftl_builder_ring(b, "v", a->dtype, a->block_n, a->padded_head_dim_v, 1, role, 1 << role);
   int32_t products = ftl_builder_tile(b, "dp", FTL_FP32, a->block_m, a->block_n);
   bool some_unseen = ftl_attention_band_of(a).has_right;
-  if (some_unseen) ftl_loop(b, ftl_const(b, 0), ftl_standard_is_seen(b, a, &keys, n));
+  if (some_unseen) ftl_loop_once(b, ftl_const(b, 0), ftl_standard_is_seen(b, a, &keys, n));
   ftl_fill_stage(b, d_o, ftl_attention_query_ref(&tile, u->f.t.d_o, tile.row, a->block_m, a->head_dim_v));
   ftl_fill_stage(b, v, ftl_attention_key_ref(&tile, u->f.t.v, key, a->block_n, a->head_dim_v));
   ftl_fill(b, products, 0);

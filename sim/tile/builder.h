@@ -107,6 +107,8 @@ int32_t ftl_builder_tile_by_rows(ftl_builder *builder, const char *name, ftl_dty
 int32_t ftl_builder_rows_by_rows(ftl_builder *builder, const char *name, int32_t rows, ftl_value_layout layout);
 
 int32_t ftl_loop(ftl_builder *builder, ftl_expr lo, ftl_expr hi);  // gives the loop variable
+// A condition of the source: what follows runs once where lo < hi, and not at all elsewhere; hi is at most lo + 1.
+int32_t ftl_loop_once(ftl_builder *builder, ftl_expr lo, ftl_expr hi);
 // One that each thread leaves, or never enters, as its own columns end; `hi` may ask for the warp.
 int32_t ftl_loop_by_threads(ftl_builder *builder, ftl_expr lo, ftl_expr hi, ftl_loop_part part);
 void ftl_end_loop(ftl_builder *builder);

@@ -77,6 +77,12 @@ int32_t ftl_loop(ftl_builder *builder, ftl_expr lo, ftl_expr hi) {
   return add_loop(builder, lo, hi, false, (ftl_loop_part){.steps = FTL_LOOP_BEGINS});
 }
 
+int32_t ftl_loop_once(ftl_builder *builder, ftl_expr lo, ftl_expr hi) {
+  int32_t loop_var = add_loop(builder, lo, hi, false, (ftl_loop_part){.steps = FTL_LOOP_BEGINS});
+  if (ftl_builder_is_ok(builder)) builder->program->ops[builder->program->num_ops - 1].is_condition = true;
+  return loop_var;
+}
+
 int32_t ftl_loop_by_threads(ftl_builder *builder, ftl_expr lo, ftl_expr hi, ftl_loop_part part) {
   return add_loop(builder, lo, hi, true, part);
 }

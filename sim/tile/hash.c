@@ -97,7 +97,7 @@ static void add_op(hasher *h, const ftl_tile_op *op) {
       op->transpose_b, op->limit,       op->period,    op->transposed, op->lookup,   op->left,       op->sequence,
       op->threshold,   op->ring_scales, op->count,     op->by_sign,    op->positive, op->by_threads, op->first_apart,
       op->behind,      op->part.steps,  op->part.once, op->amid,       op->first_k,  op->num_k,      op->again,
-      op->in_shared,   op->as_b};
+      op->in_shared,   op->as_b,        op->is_condition};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) add(h, words[i]);
   add_operand(h, op->a);
   add_operand(h, op->b);

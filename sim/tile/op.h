@@ -184,6 +184,7 @@ typedef struct ftl_tile_op {
   bool by_sign;        // DROPOUT
   bool positive;       // CONVERT
   bool by_threads;     // LOOP
+  bool is_condition;   // LOOP: the source has a condition here, what stands in it runs once at most
   ftl_loop_part part;  // LOOP by threads
   bool first_apart;    // WAIT: see ftl_wait_first_apart
   bool amid;           // RELEASE: see ftl_release_amid

@@ -16,10 +16,13 @@ static bool is_at_most(const ftl_tile_program *tile, ftl_expr expr, int64_t limi
   return node->kind == FTL_EXPR_CONST && node->value <= limit;
 }
 
-// Loops that stand for a condition run once at most: nothing is kept over them.
+// Conditions run once at most: nothing is kept over them. A loop that has one iteration in this launch is a loop to the
+// compiler, which does not know the launch.
 bool ftl_select_repeats(const ftl_select *s, const ftl_tile_op *loop) {
-  const ftl_expr_node *lo = &s->tile->exprs[loop->lo];
-  return lo->kind != FTL_EXPR_CONST || !is_at_most(s->tile, loop->hi, lo->value + 1);
+  if (loop->is_condition || loop->part.once) return false;
+  const ftl_expr_node *lo = &s->tile->exprs[loop->lo], *hi = &s->tile->exprs[loop->hi];
+  bool is_clamped = lo->kind == FTL_EXPR_CONST && hi->kind == FTL_EXPR_MIN;
+  return !is_clamped || !is_at_most(s->tile, loop->hi, lo->value + 1);
 }
 
 int32_t ftl_select_depth_after(const ftl_select *s, const ftl_tile_op *op, int32_t depth) {
