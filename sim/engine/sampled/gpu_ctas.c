@@ -46,7 +46,9 @@ void ftl_gpu_start_cluster(ftl_gpu_run *run, const ftl_cta_start *starts) {
     }
   }
   begin_cta(run, first, starts->cta);
-  ftl_event_heap_push(&run->heap, (ftl_event){.ticks = starts->cycle * FTL_TICKS_PER_CYCLE, .slot = first});
+  int64_t held_ticks = ftl_gpu_hold_up(run, first, &run->slots[first].held_ticks);
+  ftl_event_heap_push(&run->heap,
+                      (ftl_event){.ticks = starts->cycle * FTL_TICKS_PER_CYCLE + held_ticks, .slot = first});
 }
 
 void ftl_gpu_end_cta(ftl_gpu_run *run, int32_t slot, int64_t now_ticks) {

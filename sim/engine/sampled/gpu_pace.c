@@ -56,6 +56,24 @@ int64_t ftl_gpu_deviation(const ftl_gpu_run *run, int32_t slot, int64_t ticks) {
   return (int64_t)((deviation > -cycles ? deviation : -cycles) * FTL_TICKS_PER_CYCLE);
 }
 
+int32_t ftl_gpu_num_elsewhere(const ftl_gpu_run *run, int32_t slot) {
+  int32_t first = slot - slot % run->ctas_per_sm, elsewhere = 0;
+  for (int32_t i = first; i < first + run->ctas_per_sm; i++)
+    elsewhere += run->slots[i].start_cycle != INT64_MAX && run->slots[i].segment != run->slots[slot].segment;
+  return elsewhere;
+}
+
+// From not at all to twice the mean.
+int64_t ftl_gpu_hold_up(const ftl_gpu_run *run, int32_t slot, int64_t *mean_ticks) {
+  int32_t others = run->times->most_ctas - 1;
+  *mean_ticks = 0;
+  if (others < 1) return 0;
+  double spread = run->times->succession.asks_spread_cycles * ftl_gpu_num_elsewhere(run, slot) / others;
+  double mean = spread * sqrt(3.0);
+  *mean_ticks = (int64_t)(mean * FTL_TICKS_PER_CYCLE);
+  return (int64_t)((mean + ftl_pace_deviation(spread, run->slots[slot].cta, -1, mean)) * FTL_TICKS_PER_CYCLE);
+}
+
 static void find_gpc_slowness(ftl_gpu_run *run) {
   const ftl_arch *arch = run->launch->arch;
   int64_t spread_ppm = ftl_gpc_clock_spread_ppm(arch, run->traffic->sm_khz);
@@ -65,10 +83,12 @@ static void find_gpc_slowness(ftl_gpu_run *run) {
 
 static void find_shared_drift(ftl_gpu_run *run) {
   const ftl_arch *arch = run->launch->arch;
+  run->begins_apart = run->num_segments > 1;
   for (int32_t loop = 1; loop < run->num_segments; loop += 2) {
     bool is_ahead = ftl_latency_lookahead(&run->segments->segments[loop]) > 0;
     bool waits = !is_ahead || ftl_step_times_show_latency(run->times, loop);
     run->shared_drift_permille[loop] = waits ? arch->sm_waiting_drift_permille : arch->sm_shared_drift_permille;
+    run->begins_apart &= !waits;
     run->settles[loop] = is_ahead && run->launch->warps->mma == FTL_MMA_WGMMA;
   }
 }

@@ -40,6 +40,7 @@ typedef struct ftl_cta_state {
   int64_t count;                  // iterations that the present event stands for
   int64_t pace_ticks;             // of one, without queueing
   int64_t work, stored;           // done by its steps so far (ftl_gpu_run); sectors that they stored
+  int64_t held_ticks;             // for which CTAs that begin as it did are held up on average before they ask for tiles
   int64_t untimed_ticks;          // of issue slots, by code whose time is that of a loop that did not run
   int64_t latency_before_cycles;  // SM cycles: longest of the loads of code whose time is that of the loop behind it
   int64_t outer, outer_left;      // value of the outer loop's variable, and iterations of it after this one
@@ -87,6 +88,7 @@ typedef struct ftl_gpu_run {
   bool is_timed[FTL_MAX_SEGMENTS];                  // not where a loop behind it, which ran once, has its time
   int64_t shared_drift_permille[FTL_MAX_SEGMENTS];  // of an iteration, for each other CTA on the SM; 0: straight code
   bool settles[FTL_MAX_SEGMENTS];                   // loops of wgmmas that fetch ahead, of many CTAs an SM
+  bool begins_apart;  // no loop waits for what it asks for: CTAs that come to it at different times stay apart
   // By how many cycles a segment, of a loop an iteration, takes longer in the SM's youngest CTA than in its oldest.
   const double *age_cycles;
   int64_t store_spread_permille[FTL_MAX_SEGMENTS];  // of straight code that stores parts of sectors
@@ -130,6 +132,13 @@ void ftl_gpu_start_cluster(ftl_gpu_run *run, const ftl_cta_start *starts);
 void ftl_gpu_set_cursors(ftl_gpu_run *run, int32_t slot);
 // At the end of the cluster's last step: its next tile, or the CTAs that take its place.
 void ftl_gpu_end_cta(ftl_gpu_run *run, int32_t slot, int64_t now_ticks);
+
+// ---- gpu_pace.c ----
+// CTAs on the slot's SM that are in other segments than its own.
+int32_t ftl_gpu_num_elsewhere(const ftl_gpu_run *run, int32_t slot);
+// For how long the CTA that begins in the slot is held up by the SM's others before it asks for its first tiles; *mean:
+// the same of all that begin so. Both are part of the time of its first segment.
+int64_t ftl_gpu_hold_up(const ftl_gpu_run *run, int32_t slot, int64_t *mean_ticks);
 
 // ---- gpu_skip.c ----
 // Called when the CTA that begins a period has started: skips the periods to come once the last ones stand for them.

@@ -230,12 +230,9 @@ static int64_t cold_time(const ftl_gpu_run *run, ftl_cta_state *state) {
 
 // What the slot's CTA takes more where it begins while the SM's others are in other segments than its first.
 static int64_t succession_time(const ftl_gpu_run *run, int32_t slot) {
-  const ftl_cta_state *state = &run->slots[slot];
-  if (run->times->most_ctas < 2 || state->segment != run->times->first_timed) return 0;
-  int32_t first = slot - slot % run->ctas_per_sm, elsewhere = 0;
-  for (int32_t i = first; i < first + run->ctas_per_sm; i++)
-    elsewhere += run->slots[i].start_cycle != INT64_MAX && run->slots[i].segment != state->segment;
-  return FTL_TICKS_PER_SIXTEENTH * run->times->succession_sixteenths * elsewhere / (run->times->most_ctas - 1);
+  if (run->times->most_ctas < 2 || run->slots[slot].segment != run->times->first_timed) return 0;
+  return FTL_TICKS_PER_SIXTEENTH * run->times->succession.extra_sixteenths * ftl_gpu_num_elsewhere(run, slot) /
+         (run->times->most_ctas - 1);
 }
 
 // Of the loads that the slot's step waits for in its time. The first tiles of a loop that runs once are asked for by
@@ -253,7 +250,8 @@ static int64_t time_of_step(ftl_gpu_run *run, int32_t slot, const ftl_step_wait 
   state->pace_ticks = ftl_gpu_pace_of(run, slot, latency_of_step(run, state, wait));
   int64_t ticks = state->pace_ticks * state->count;
   ticks += ftl_gpu_deviation(run, slot, ticks);
-  ticks += cold_time(run, state) + succession_time(run, slot);
+  ticks += cold_time(run, state) + succession_time(run, slot) - state->held_ticks;
+  state->held_ticks = 0;
   ticks += wait->queue_ticks + state->untimed_ticks * run->resident[ftl_gpu_sm_of(run, slot)];
   state->untimed_ticks = 0;
   return ticks > wait->least_ticks ? ticks : wait->least_ticks;

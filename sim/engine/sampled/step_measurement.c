@@ -1,3 +1,4 @@
+#include "engine/sampled/begin_marks.h"
 #include "engine/sampled/step_measurement.h"
 
 #include <math.h>
@@ -361,9 +362,9 @@ static int64_t mean_time_between(const int64_t *ends, int32_t num_slots, int32_t
 }
 
 ftl_status ftl_step_measurement_take_succession(ftl_step_measurement *m, int64_t latency_cycles,
-                                                const ftl_step_point *shared, int64_t *extra_sixteenths,
-                                                ftl_sm_counters *counters, ftl_error *error) {
-  enum { NUM_ROUNDS = 3 };
+                                                const ftl_step_point *shared, ftl_step_succession *out,
+                                                ftl_error *error) {
+  enum { NUM_ROUNDS = FTL_MARKED_ROUNDS };
   int32_t num_ctas = ftl_launch_most_ctas_per_sm(m->launch);
   int64_t ctas[NUM_ROUNDS * FTL_MARKED_CTAS], ends[NUM_ROUNDS * FTL_MARKED_CTAS], starts[FTL_MARKED_CTAS];
   int64_t whole_sixteenths = cut_cta_time(m, shared);
@@ -372,14 +373,17 @@ ftl_status ftl_step_measurement_take_succession(ftl_step_measurement *m, int64_t
   for (int32_t i = 0; i < num_ctas; i++) starts[i] = whole_sixteenths * i / (num_ctas * FTL_SIXTEENTHS_PER_CYCLE);
   ftl_arch arch = arch_for(m, num_ctas);
   ftl_sm_config config = config_for(m, &arch, true);
+  config.bulk = false;  // loads are heard of
   ftl_lone_ctas run = {.num_slots = num_ctas, .num_rounds = NUM_ROUNDS, .cta = ctas, .start = starts, .end = ends};
+  ftl_begin_marks marks = {.program = &m->cut.warps, .segments = m->segments};
   ftl_status status =
       ftl_lone_sm_run(&config, m->sm_khz, ftl_lone_latency_of(m->launch->arch, m->sm_khz, latency_cycles), &run,
-                      hear_nothing, NULL, counters, error);
-  if (status == FTL_OK)
-    *extra_sixteenths = mean_time_between(ends, num_ctas, NUM_ROUNDS) -
-                        arch.launch_cta_start_cycles * FTL_SIXTEENTHS_PER_CYCLE - whole_sixteenths;
-  return status;
+                      ftl_begin_marks_mark, &marks, &out->counters, error);
+  if (status != FTL_OK) return status;
+  out->extra_sixteenths = mean_time_between(ends, num_ctas, NUM_ROUNDS) -
+                          arch.launch_cta_start_cycles * FTL_SIXTEENTHS_PER_CYCLE - whole_sixteenths;
+  out->asks_spread_cycles = ftl_begin_marks_spread(&marks, num_ctas, NUM_ROUNDS, ends);
+  return FTL_OK;
 }
 
 // CTAs that the launch has for the SM with most.

@@ -34,13 +34,20 @@ FTL_MUST_USE ftl_status ftl_step_measurement_take(ftl_step_measurement *m, int64
 FTL_MUST_USE ftl_status ftl_step_measurement_take_cold(ftl_step_measurement *m, int64_t latency_cycles,
                                                        const ftl_step_point *alone,
                                                        int64_t extra_sixteenths[FTL_MAX_SEGMENTS], ftl_error *error);
+// CTAs that are evenly apart on an SM, each following behind another.
+typedef struct ftl_step_succession {
+  int64_t extra_sixteenths;   // what one takes more than the sum of its segments
+  double asks_spread_cycles;  // standard deviation of when they ask for their first tiles
+  ftl_sm_counters counters;
+} ftl_step_succession;
+
 // What a CTA takes more than the sum of its segments in `shared`, of the same latency, where the SM's CTAs are evenly
 // apart and each follows behind another, as in a launch of many waves: it starts while the others compute, which holds
 // it up, and it them; while it waits for its first loads they are quicker; and they drive each other's code out. It may
 // be less than 0. For all CTAs that an SM ever holds, two at least; the counters are theirs.
 FTL_MUST_USE ftl_status ftl_step_measurement_take_succession(ftl_step_measurement *m, int64_t latency_cycles,
-                                                             const ftl_step_point *shared, int64_t *extra_sixteenths,
-                                                             ftl_sm_counters *counters, ftl_error *error);
+                                                             const ftl_step_point *shared, ftl_step_succession *out,
+                                                             ftl_error *error);
 // The counters of an SM whose CTAs begin as those of the launch do: of the first wave as fast as its GPC starts them,
 // with code and data to fetch, and each of two more waves, as far as there are so many, as one ends.
 FTL_MUST_USE ftl_status ftl_step_measurement_take_launch(ftl_step_measurement *m, int64_t latency_cycles,

@@ -73,10 +73,9 @@ static void take_succession(const ftl_segments *segments, ftl_step_times *times)
   if (times->failure.status != FTL_OK || segments->outer.loop >= 0 || !has_succession(segments, times)) return;
   while (times->first_timed + 1 < times->num_segments && shared->time_sixteenths[times->first_timed] == 0)
     times->first_timed += 2;
-  if (ftl_step_measurement_take_succession(times->measurement, times->latency_cycles[HIT], shared,
-                                           &times->succession_sixteenths, &times->succeeding,
+  if (ftl_step_measurement_take_succession(times->measurement, times->latency_cycles[HIT], shared, &times->succession,
                                            &times->failure) != FTL_OK)
-    times->succession_sixteenths = 0;
+    times->succession = (ftl_step_succession){0};
 }
 
 // A sixteenth of its sectors and more are sent in parts.

@@ -19,11 +19,10 @@ typedef struct ftl_step_times {
   bool is_measured[FTL_NUM_STEP_LATENCIES];
   ftl_step_point points[2][FTL_NUM_STEP_LATENCIES];
   int64_t cold_sixteenths[FTL_MAX_SEGMENTS];  // what a segment takes more where the SM has not run its code yet
-  // What a CTA takes more, in the first segment that has a time, where the SM's others are in other segments. The
-  // counters of an SM whose CTAs follow each other so.
+  // Of a CTA that begins where the SM's others are in other segments; what it takes more, it takes in the first segment
+  // that has a time.
   int32_t first_timed;
-  int64_t succession_sixteenths;
-  ftl_sm_counters succeeding;
+  ftl_step_succession succession;
   // Of the SM that says which parts of sectors merge; of one whose CTAs begin as the launch has them?
   ftl_sm_counters storing;
   bool store_as_launched;

@@ -107,16 +107,16 @@ Test(unit_engine_succession, following_each_other_costs_time_and_code) {
         "heads=264 seqlen=640 causal=true head_dim=64 block_m=128 block_n=80 num_warps=4 num_stages=1 mma=mma "
         "copy=cp_async code=plain");
   cr_assert_eq(t.times.most_ctas, 2);
-  int64_t fits = t.times.succession_sixteenths, whole = t.times.whole_cta_sixteenths[1][0];
+  int64_t fits = t.times.succession.extra_sixteenths, whole = t.times.whole_cta_sixteenths[1][0];
   cr_expect(fits > 0 && 5 * fits < whole, "%lld of %lld", (long long)fits, (long long)whole);
   t.l.arch->sm_code_cache_bytes = 8192;
   ftl_step_times_fini(&t.times);
   cr_assert_eq(ftl_step_times_init(&t.times, &t.launch, &t.segments, SM_KHZ, LATENCIES, NULL), FTL_OK);
-  cr_expect_gt(t.times.succession_sixteenths, fits);
+  cr_expect_gt(t.times.succession.extra_sixteenths, fits);
   stop(&t);
   start(&t, "heads=132 seqlen=2048 head_dim=128 block_m=128 block_n=128 num_warps=8 mma=wgmma copy=tma");
   cr_assert_eq(t.times.most_ctas, 1);
-  cr_expect_eq(t.times.succession_sixteenths, 0, "alone on its SM");
+  cr_expect_eq(t.times.succession.extra_sixteenths, 0, "alone on its SM");
   stop(&t);
 }
 
