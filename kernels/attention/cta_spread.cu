@@ -112,6 +112,7 @@ int main() {
     measure<Shape<64, 64, 4, 2, 128, false, Schedule::stages>>("64x64w4s2", map, heads, keys);
     measure<Shape<128, 64, 4, 2, 128, false, Schedule::stages>>("128x64w4s2", map, heads, keys);
     measure<Shape<128, 64, 8, 2, 128, false, Schedule::stages>>("128x64w8s2", map, heads, keys);
+    measure<Shape<128, 64, 8, 2, 64, false, Schedule::stages>>("128x64w8s2d64", map, heads, keys);
     measure<Shape<64, 32, 4, 1, 64, false, Schedule::stages>>("64x32w4s1d64", map, heads, keys);
     measure<Shape<64, 64, 4, 1, 64, false, Schedule::stages>>("64x64w4s1d64", map, heads, keys);
     measure<Shape<128, 64, 4, 1, 128, false, Schedule::stages>>("128x64w4s1", map, heads, keys);

@@ -16,7 +16,7 @@ from lists.products import PRODUCT_COLUMNS, WGMMA_PRODUCT_COLUMNS
 from lists.writing import anything, as_in_their_files, every_other, every_third, none_to_calibrate, unseen, write
 
 UNPARTED_WGMMA_PRODUCT_COLUMNS = WGMMA_PRODUCT_COLUMNS[:-1]
-LAST_SET = 36
+LAST_SET = 37
 
 
 def write_own():
@@ -38,6 +38,7 @@ def write_own():
     write("flash1.csv", own_other.flash1(), keep=anything, part=every_other)
     write("quantized.csv", own_other.quantized(), QUANTIZED_COLUMNS, anything, every_other)
     write("values.csv", own_forward.values(), VALUE_COLUMNS)
+    write("few_keys.csv", own_forward.few_keys(), [*COLUMNS, "part"], keep=anything)
     write("products.csv", products.products(), PRODUCT_COLUMNS, anything, every_other)
     write("wgmma_products.csv", products.wgmma_products(), WGMMA_PRODUCT_COLUMNS, anything)
     write("waves_own.csv", waves.own(), keep=anything, part=none_to_calibrate)

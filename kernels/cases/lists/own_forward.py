@@ -194,3 +194,22 @@ def values():
             kernels += [pingpong(shape, (128, 128, 8, 2), persistent=persistent) for persistent in (0, 1)]
         rows += [dict(kernel, head_dim_v=head_dim_v, part="held_out" if (i + j) % 2 else "calibration") for j, kernel in enumerate(kernels)]
     return rows
+
+
+def few_keys():
+    """Many queries on few keys, as in cross-attention: what a CTA begins with is much of it.  Kernels and lengths of the second half are held back."""
+    rows = []
+    for seqlen_kv in (64, 128, 192, 256, 512, 1024, 2048):
+        for heads, warps in ((1, 4), (1, 8), (33, 8)):
+            rows.append(case((1, heads, heads, 512, 128, 0), (128, 64, warps, 2, "stages"), seqlen_kv=seqlen_kv))
+    for seqlen_kv in (64, 128, 256, 512, 1024, 4096):
+        rows.append(case((8, 32, 32, 1024, 64, 0), (64, 64, 4, 2, "stages"), seqlen_kv=seqlen_kv))
+        rows.append(case((4, 32, 32, 2048, 64, 0), (128, 64, 8, 2, "stages"), seqlen_kv=seqlen_kv))
+        for heads in (1, 33):
+            rows.append(wgmma((1, heads, heads, 512, 128, 0), (128, 64, 8, 2, "stages"), "tma") | dict(seqlen_kv=seqlen_kv))
+    back = []
+    for shape in ((2, 24, 24, 4096, 128, 0), (16, 20, 5, 640, 64, 0)):
+        for seqlen_kv in (77, 160, 384, 832):
+            back += [case(shape, config, seqlen_kv=seqlen_kv) for config in (CORE[0], CORE[3], (64, 64, 4, 1, "stages"), (64, 32, 4, 2, "stages"))]
+            back += [wgmma(shape, config, copy) | dict(seqlen_kv=seqlen_kv) for config, copy in (((64, 64, 4, 2, "stages"), "cp_async"), ((128, 128, 8, 2, "stages"), "tma"))]
+    return [dict(row, part="calibration") for row in rows] + [dict(row, part="held_out") for row in back]

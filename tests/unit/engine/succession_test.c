@@ -1,4 +1,7 @@
 // CTAs that share an SM: how unequally it serves them by their age, and what it costs them to follow each other.
+#include <math.h>
+
+#include "engine/sampled/begin_marks.h"
 #include "engine/sampled/lone_sm.h"
 #include "engine/sampled/loop_marks.h"
 #include "timed.h"
@@ -117,6 +120,29 @@ Test(unit_engine_succession, following_each_other_costs_time_and_code) {
   start(&t, "heads=132 seqlen=2048 head_dim=128 block_m=128 block_n=128 num_warps=8 mma=wgmma copy=tma");
   cr_assert_eq(t.times.most_ctas, 1);
   cr_expect_eq(t.times.succession.extra_sixteenths, 0, "alone on its SM");
+  stop(&t);
+}
+
+// Of two slots the CTAs behind the first ones ask 500 and 700, 600 and 600 cycles after those have ended, in the mean of
+// their warps' loads: their deviation from 600 is the root of (100^2 + 100^2) / 4.
+Test(unit_engine_succession, ctas_ask_apart_by_what_they_take_to_their_loads) {
+  ftl_begin_marks marks = {.sum = {{0, 2 * 1500, 3200}, {0, 1600, 4 * 3100}}, .count = {{0, 2, 1}, {0, 1, 4}}};
+  const int64_t ends[] = {1000, 1000, 2500, 2500, 4000, 4000};
+  cr_expect_float_eq(ftl_begin_marks_spread(&marks, 2, 3, ends), sqrt(2 * 100.0 * 100.0 / 4), 1e-9);
+  marks.count[1][2] = 0;
+  cr_expect_eq(ftl_begin_marks_spread(&marks, 2, 3, ends), 0, "one loads nothing ahead of its loops");
+}
+
+// A CTA of three an SM comes to its loads while the other two compute: in `full` 155 to 200 cycles of L2 apart, those of
+// a wave (64 x 64 tiles of 512 keys).
+Test(unit_engine_succession, ctas_that_begin_beside_others_ask_at_different_times) {
+  timed t;
+  start(&t,
+        "heads=256 seqlen_q=1024 seqlen_kv=512 head_dim=64 block_m=64 block_n=64 num_warps=4 num_stages=2 mma=mma "
+        "copy=cp_async code=plain");
+  cr_assert_eq(t.times.most_ctas, 3);
+  double spread = t.times.succession.asks_spread_cycles;
+  cr_expect(spread > 120 && spread < 280, "%f", spread);
   stop(&t);
 }
 

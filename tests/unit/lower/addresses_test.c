@@ -80,6 +80,25 @@ Test(unit_lower_addresses, lean_code_compares_the_rows_of_a_tile_that_may_end_in
   cr_expect_eq(ragged.insts[FTL_OP_ISETP] - whole.insts[FTL_OP_ISETP], 2 * 8);
 }
 
+// A kernel is compiled for any number of keys: in a launch with one tile of them its loop is one all the same. nvcc gives
+// 128 x 64 tiles of 8 warps at head_dim 64 156 registers; as straight code they had 122, and two CTAs fitted for one.
+Test(unit_lower_addresses, a_loop_of_one_iteration_is_a_loop) {
+  static const char *const keys[] = {"seqlen_kv=64", "seqlen_kv=128"};
+  int32_t registers[2];
+  for (int i = 0; i < 2; i++) {
+    char parameters[256];
+    snprintf(parameters, sizeof parameters,
+             "heads=1 seqlen_q=128 head_dim=64 block_m=128 block_n=64 num_warps=8 num_stages=2 mma=mma copy=cp_async "
+             "code=plain %s",
+             keys[i]);
+    programs p = lowered("h200", parameters);
+    registers[i] = p.warps->registers_per_thread;
+    programs_fini(&p);
+  }
+  cr_expect_eq(registers[0], registers[1], "%d, %d", (int)registers[0], (int)registers[1]);
+  cr_expect_gt(registers[0], 128, "%d", (int)registers[0]);
+}
+
 // ALU instructions of plain code with a buffer for K and V each: four for each of 16 row groups, three for each tile's
 // pointer, one for the loop, two for the last maxima of a lane's rows. What two loops keep besides is below.
 #define WITHOUT_LDMATRIX (4 * 16 + 3 * 2 + 1 + 2)
