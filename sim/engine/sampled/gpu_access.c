@@ -58,7 +58,8 @@ static bool try_access_run(ftl_gpu_run *run, ftl_cta_member member, const ftl_se
   int32_t sm = ftl_gpu_sm_of(run, member.slot);
   ftl_tile_run whole;
   tiles->waits_for_channels =
-      run->slots[member.state_slot].segment % 2 == 1 || run->segments->num_loops == 0 || run->begins_apart;
+      run->slots[member.state_slot].segment % 2 == 1 || run->segments->num_loops == 0 ||
+                              (run->begins_apart && ref->is_kept);
   tiles->is_ahead = ref->lookahead > 0;
   tiles->splits_lines = ref->splits_lines;
   if (ref->box_bytes > 0 && tiles->place.row_bytes % ref->box_bytes != 0) {

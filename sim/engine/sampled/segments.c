@@ -112,6 +112,18 @@ static int32_t lookahead_of(const ftl_tile_program *tile, int32_t ring) {
   return ahead > 0 ? ahead : 0;
 }
 
+static bool is_filled_in_loop(const ftl_tile_program *tile, int32_t ring) {
+  for (int32_t r = 0; r < tile->num_roles; r++) {
+    int32_t depth = 0;
+    for (int32_t i = tile->roles[r].first_op; i < tile->roles[r].first_op + tile->roles[r].num_ops; i++) {
+      const ftl_tile_op *op = &tile->ops[i];
+      depth += (op->kind == FTL_TILE_LOOP) - (op->kind == FTL_TILE_END_LOOP);
+      if (op->kind == FTL_TILE_LOAD && op->ring == ring && depth > 0) return true;
+    }
+  }
+  return false;
+}
+
 // Whether a warp takes the rows that it copies into the ring in pieces, of which some begin within a line.
 static bool copies_split_lines(const ftl_warp_program *program, int32_t ring) {
   for (int32_t i = 0; i < program->num_insts; i++) {
@@ -141,6 +153,7 @@ static bool try_add_ref(const ftl_warp_program *program, ftl_segment *segment, c
   if (op->kind == FTL_TILE_LOAD) {
     ref.multicast = tile->rings[op->ring].multicast;
     ref.box_bytes = program->rings[op->ring].box_bytes;
+    ref.is_kept = !is_filled_in_loop(tile, op->ring);
     ref.splits_lines = copies_split_lines(program, op->ring);
   }
   if (try_widen(tile, segment, &ref)) return true;
