@@ -60,6 +60,7 @@ static bool try_access_run(ftl_gpu_run *run, ftl_cta_member member, const ftl_se
   tiles->waits_for_channels = run->slots[member.state_slot].segment % 2 == 1 || run->segments->num_loops == 0;
   tiles->is_ahead = ref->lookahead > 0;
   tiles->splits_lines = ref->splits_lines;
+  tiles->box_bytes = ref->box_bytes;
   if (ref->box_bytes > 0 && tiles->place.row_bytes % ref->box_bytes != 0) {
     whole = whole_boxes_of(tiles, ref->box_bytes);
     tiles = &whole;
