@@ -9,8 +9,10 @@
 #include "engine/sampled/sampled.h"
 
 // Since DRAM and L2 keep their own clocks, a launch behaves differently at each SM clock: it is run again until the
-// clock that its power allows is the one it ran at. Where a probe has found it, two steps beside it will do.
-enum { MAX_CLOCK_RUNS = 3, MAX_PROBED_RUNS = 2, PROBED_STEPS = 2 };
+// clock that its power allows is the one it ran at. What waits for memory takes as long at a lower clock, where each
+// run allows too much, if by less and less: after a few, two of them foretell where that ends, and after many the
+// clocks between one that is too much and one that is not are halved. Of a probe, two steps beside its clock will do.
+enum { PLAIN_RUNS = 3, FORETOLD_RUNS = 8, PROBED_STEPS = 2 };
 
 // What one launch leaves in L2 for the next, at either level of detail.
 typedef struct kept_l2 {
@@ -50,49 +52,127 @@ static ftl_status run_group(ftl_pipeline *pipeline, int from, int to, int64_t kh
   return status;
 }
 
-// The clock that the launches [from, to) together may hold, by their last run.
-static int64_t allowed_khz(const ftl_pipeline *pipeline, int from, int to) {
-  ftl_totals sum = {0};
+// No clock above it can settle: with tensor operations, the first run at the highest clock of all would be for nothing.
+static int64_t top_khz(const ftl_pipeline *pipeline, int from, int to) {
   int64_t tensor_macs = 0;
-  for (int i = from; i < to; i++) {
-    const ftl_pipeline_launch *one = &pipeline->launches[i];
-    ftl_sm_counters_add(&sum.sm, &one->totals.sm);
-    sum.cycles += ftl_probe_cycles(one);
-    sum.memory.l2_sectors_from_sms += one->totals.memory.l2_sectors_from_sms;
-    sum.memory.dram_read_bytes += one->totals.memory.dram_read_bytes;
-    sum.memory.dram_write_bytes += one->totals.memory.dram_write_bytes;
-    tensor_macs += one->work.tensor_fp16_macs;
-  }
-  return ftl_power_clock_khz(pipeline->launches[from].launch.arch, &sum, tensor_macs, pipeline->num_in_a_row);
+  for (int i = from; i < to; i++) tensor_macs += pipeline->launches[i].work.tensor_fp16_macs;
+  return ftl_power_top_khz(pipeline->launches[from].launch.arch, tensor_macs);
 }
 
-typedef struct clock_search {
-  int max_runs;
-  int64_t tolerance_khz;  // a run stands for one at the clock that it allows, if that is so near its own
-  bool foresees;          // and so is one that another run would hardly change, without that run
-} clock_search;
+// What the launches [from, to) together did in their last run.
+typedef struct group_work {
+  ftl_totals totals;
+  int64_t tensor_macs;
+} group_work;
+
+static group_work work_of(const ftl_pipeline *pipeline, int from, int to) {
+  group_work sum = {0};
+  for (int i = from; i < to; i++) {
+    const ftl_pipeline_launch *one = &pipeline->launches[i];
+    ftl_sm_counters_add(&sum.totals.sm, &one->totals.sm);
+    sum.totals.cycles += ftl_probe_cycles(one);
+    sum.totals.memory.l2_sectors_from_sms += one->totals.memory.l2_sectors_from_sms;
+    sum.totals.memory.dram_read_bytes += one->totals.memory.dram_read_bytes;
+    sum.totals.memory.dram_write_bytes += one->totals.memory.dram_write_bytes;
+    sum.tensor_macs += one->work.tensor_fp16_macs;
+  }
+  return sum;
+}
+
+// The highest clock up to `most_khz` that they may hold, by that run.
+static int64_t allowed_khz(const ftl_pipeline *pipeline, int from, const group_work *work, int64_t most_khz) {
+  return ftl_power_clock_khz(pipeline->launches[from].launch.arch, &work->totals, work->tensor_macs,
+                             pipeline->num_in_a_row, most_khz);
+}
+
+// A run at a clock: by how much more or less its power allows, and by how much that exceeds the limit.
+typedef struct clock_run {
+  int64_t khz, change_khz, excess_mw;
+} clock_run;
+
+// What the runs of a search have shown.
+typedef struct clock_bracket {
+  int64_t step_khz, least_khz;
+  int64_t hot_khz;   // no run at this clock or above keeps the limit; at first a step above the highest
+  int64_t cool_khz;  // the highest clock at which one did; none: 0
+  ftl_totals cool[FTL_MAX_LAUNCHES];  // of that run
+} clock_bracket;
+
+// The last run, at `khz`. What lasts too long there for the limit on bursts may be short enough at a higher clock,
+// which the first runs follow.
+static clock_run judge(const clock_bracket *bracket, const ftl_pipeline *pipeline, int from, int to, int run,
+                       int64_t khz) {
+  group_work work = work_of(pipeline, from, to);
+  int64_t excess_mw = ftl_power_excess_mw(pipeline->launches[from].launch.arch, &work.totals, work.tensor_macs,
+                                          pipeline->num_in_a_row, khz);
+  int64_t below_khz = excess_mw <= 0 || run < PLAIN_RUNS ? bracket->hot_khz : khz;
+  int64_t allowed = allowed_khz(pipeline, from, &work, below_khz - bracket->step_khz);
+  return (clock_run){.khz = khz, .change_khz = allowed - khz, .excess_mw = excess_mw};
+}
+
+// Adds the last run, of launches [from, to).
+static void narrow(clock_bracket *bracket, const ftl_pipeline *pipeline, int from, int to, clock_run now) {
+  if (now.change_khz < 0) bracket->hot_khz = now.khz;
+  if (now.excess_mw > 0 || now.khz <= bracket->cool_khz) return;
+  bracket->cool_khz = now.khz;
+  for (int i = from; i < to; i++) bracket->cool[i] = pipeline->launches[i].totals;
+}
+
+// The clock to try after `now`, the last run, and the one before it: a step below `hot`; where that leaves none,
+// `cool`.
+static int64_t next_clock_khz(const clock_bracket *bracket, int run, clock_run before, clock_run now) {
+  int64_t khz = now.khz + now.change_khz, up_khz = now.khz - before.khz, more_mw = now.excess_mw - before.excess_mw;
+  if (run >= PLAIN_RUNS && now.change_khz < 0 && (up_khz > 0) == (more_mw > 0) && more_mw != 0)
+    khz = now.khz - now.excess_mw * up_khz / more_mw;  // where the excess, linear in the clock, is none
+  if (run >= FORETOLD_RUNS || khz <= bracket->cool_khz || khz >= bracket->hot_khz)
+    khz = (bracket->hot_khz + bracket->cool_khz) / 2;
+  khz = bracket->hot_khz - ftl_round_up(bracket->hot_khz - khz, bracket->step_khz);
+  return khz > bracket->least_khz ? khz : bracket->least_khz;
+}
 
 static void hold_clock(ftl_pipeline *pipeline, int from, int to, int64_t khz) {
   for (int i = from; i < to; i++) pipeline->launches[i].totals.sm_khz = khz;
 }
 
-// *khz: the first clock to try; then that of the last run, or the one that is foreseen.
-static ftl_status settle_clock(ftl_pipeline *pipeline, int from, int to, bool full, clock_search search, int64_t *khz,
+// *khz: the first clock to try; then that of the run that stands. A run stands for one at the clock that it allows, if
+// that is within the tolerance of its own.
+static ftl_status settle_clock(ftl_pipeline *pipeline, int from, int to, bool full, int64_t tolerance_khz, int64_t *khz,
                                ftl_error *error) {
-  int64_t before = 0;  // by how much the clock changed last
+  const ftl_arch *arch = pipeline->launches[from].launch.arch;
+  clock_bracket bracket = {.step_khz = arch->clock_sm_step_khz, .least_khz = arch->clock_sm_min_khz};
+  bracket.hot_khz = top_khz(pipeline, from, to) + bracket.step_khz;
+  clock_run before = {0};
   for (int run = 1;; run++) {
     ftl_status status = run_group(pipeline, from, to, *khz, full, error);
     if (status != FTL_OK || pipeline->held_khz) return status;
-    int64_t change = allowed_khz(pipeline, from, to) - *khz;
-    bool is_near = llabs(change) <= search.tolerance_khz;
-    if (run == search.max_runs && !is_near) return FTL_OK;
-    *khz += change;
-    if (is_near) {
+    clock_run now = judge(&bracket, pipeline, from, to, run, *khz);
+    if (llabs(now.change_khz) <= tolerance_khz) {
+      *khz += now.change_khz;
       hold_clock(pipeline, from, to, *khz);
       return FTL_OK;
     }
-    if (search.foresees && ftl_power_clock_converges(pipeline->launches[from].launch.arch, before, change))
+    narrow(&bracket, pipeline, from, to, now);
+    *khz = next_clock_khz(&bracket, run, before, now);
+    if (*khz == bracket.cool_khz) {
+      for (int i = from; i < to; i++) pipeline->launches[i].totals = bracket.cool[i];
       return FTL_OK;
+    }
+    before = now;
+  }
+}
+
+// *khz: the first clock to try; then one near that which the power of the probe allows: the last that was run, or one
+// that another run would hardly change.
+static ftl_status settle_probe(ftl_pipeline *probe, int64_t *khz, ftl_error *error) {
+  const ftl_arch *arch = probe->launches[0].launch.arch;
+  int64_t before = 0;  // by how much the clock changed last
+  for (int run = 1;; run++) {
+    ftl_status status = run_group(probe, 0, 1, *khz, false, error);
+    if (status != FTL_OK || run == PLAIN_RUNS) return status;
+    group_work work = work_of(probe, 0, 1);
+    int64_t change = allowed_khz(probe, 0, &work, top_khz(probe, 0, 1)) - *khz;
+    *khz += change;
+    if (change == 0 || ftl_power_clock_converges(arch, before, change)) return FTL_OK;
     before = change;
   }
 }
@@ -107,20 +187,17 @@ static ftl_status probe_clock(const ftl_pipeline *pipeline, int launch_idx, int6
   *found = ftl_probe_try_init(&probe, whole, first);
   if (!*found) return FTL_OK;
   part.num_in_a_row = pipeline->num_in_a_row * ftl_divide_up(whole->launch.tile->num_ctas, probe.tile.num_ctas);
-  return settle_clock(&part, 0, 1, false, (clock_search){.max_runs = MAX_CLOCK_RUNS, .foresees = true}, khz, error);
+  return settle_probe(&part, khz, error);
 }
 
 static ftl_status settle_sampled_clock(ftl_pipeline *pipeline, int from, int to, int64_t *khz, ftl_error *error) {
-  clock_search search = {.max_runs = MAX_CLOCK_RUNS};
   bool found = false;
   if (to - from == 1 && !pipeline->held_khz) {
     ftl_status status = probe_clock(pipeline, from, khz, &found, error);
     if (status != FTL_OK) return status;
   }
-  if (found)
-    search = (clock_search){.max_runs = MAX_PROBED_RUNS,
-                            .tolerance_khz = PROBED_STEPS * pipeline->launches[from].launch.arch->clock_sm_step_khz};
-  return settle_clock(pipeline, from, to, false, search, khz, error);
+  int64_t tolerance_khz = found ? PROBED_STEPS * pipeline->launches[from].launch.arch->clock_sm_step_khz : 0;
+  return settle_clock(pipeline, from, to, false, tolerance_khz, khz, error);
 }
 
 // Chained launches keep the sample of the first, which is to suit those that move a share worth the name.
@@ -142,13 +219,6 @@ static bool try_plan(ftl_pipeline *pipeline, int from, int to) {
   return true;
 }
 
-// No clock above it can settle: with tensor operations, the first run at the highest clock of all would be for nothing.
-static int64_t top_khz(const ftl_pipeline *pipeline, int from, int to) {
-  int64_t tensor_macs = 0;
-  for (int i = from; i < to; i++) tensor_macs += pipeline->launches[i].work.tensor_fp16_macs;
-  return ftl_power_top_khz(pipeline->launches[from].launch.arch, tensor_macs);
-}
-
 static ftl_status run_clock_group(ftl_pipeline *pipeline, int from, int to, ftl_error *error) {
   int64_t khz = pipeline->held_khz ? pipeline->held_khz : top_khz(pipeline, from, to);
   bool sampling = try_plan(pipeline, from, to), full = pipeline->full || !sampling;
@@ -157,7 +227,7 @@ static ftl_status run_clock_group(ftl_pipeline *pipeline, int from, int to, ftl_
     ftl_status status = settle_sampled_clock(pipeline, from, to, &khz, error);
     if (status != FTL_OK || !full) return status;
   }
-  return settle_clock(pipeline, from, to, true, (clock_search){.max_runs = MAX_CLOCK_RUNS}, &khz, error);
+  return settle_clock(pipeline, from, to, true, 0, &khz, error);
 }
 
 // An earlier launch of the same program, as eager PyTorch has copies in a row; NULL: there is none.

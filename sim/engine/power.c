@@ -54,10 +54,16 @@ static int64_t limit_mw(const ftl_arch *arch, int64_t cycles, int64_t num_in_a_r
   return is_long ? arch->power_limit_mw : arch->power_burst_limit_mw;
 }
 
-int64_t ftl_power_clock_khz(const ftl_arch *arch, const ftl_totals *totals, int64_t tensor_macs, int64_t num_in_a_row) {
-  int64_t khz = ftl_power_top_khz(arch, tensor_macs);
+int64_t ftl_power_excess_mw(const ftl_arch *arch, const ftl_totals *totals, int64_t tensor_macs, int64_t num_in_a_row,
+                            int64_t sm_khz) {
+  return ftl_power_mw(arch, totals, tensor_macs, sm_khz) - limit_mw(arch, totals->cycles, num_in_a_row, sm_khz);
+}
+
+int64_t ftl_power_clock_khz(const ftl_arch *arch, const ftl_totals *totals, int64_t tensor_macs, int64_t num_in_a_row,
+                            int64_t most_khz) {
+  int64_t khz = most_khz;
   for (; khz > arch->clock_sm_min_khz; khz -= arch->clock_sm_step_khz)
-    if (ftl_power_mw(arch, totals, tensor_macs, khz) <= limit_mw(arch, totals->cycles, num_in_a_row, khz)) return khz;
+    if (ftl_power_excess_mw(arch, totals, tensor_macs, num_in_a_row, khz) <= 0) return khz;
   return arch->clock_sm_min_khz;
 }
 

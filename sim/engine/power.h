@@ -24,10 +24,15 @@ int64_t ftl_power_top_khz(const ftl_arch *arch, int64_t tensor_macs);
 // Launches timed back to back until the one whose time is the median: the 11th of 21.
 enum { FTL_POWER_STREAM_LAUNCHES = 11 };
 
-// The clock of the last of num_in_a_row launches back to back: the highest step, sm_max_khz - n * sm_step_khz, that
-// keeps within the limit and, with tensor operations, within sm_tensor_max_khz; sm_min_khz if none does. The limit is
-// power.limit_mw if all of them take power.limit_delay_us or more at that step, else power.burst_limit_mw.
-int64_t ftl_power_clock_khz(const ftl_arch *arch, const ftl_totals *totals, int64_t tensor_macs, int64_t num_in_a_row);
+// The clock of the last of num_in_a_row launches back to back, by what one of them counted: most_khz, or so many steps
+// below it that it keeps within the limit; sm_min_khz if none does. The limit is power.limit_mw if all of them take
+// power.limit_delay_us or more at that step, else power.burst_limit_mw.
+int64_t ftl_power_clock_khz(const ftl_arch *arch, const ftl_totals *totals, int64_t tensor_macs, int64_t num_in_a_row,
+                            int64_t most_khz);
+
+// By how much (mW) the last of num_in_a_row launches exceeds the limit at sm_khz; 0 or less where it keeps it.
+int64_t ftl_power_excess_mw(const ftl_arch *arch, const ftl_totals *totals, int64_t tensor_macs, int64_t num_in_a_row,
+                            int64_t sm_khz);
 
 // Two changes of the clock, one after the other: whether the next, smaller than the second as that is than the first,
 // will be less than half a step.

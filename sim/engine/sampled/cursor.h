@@ -42,6 +42,7 @@ typedef struct ftl_tile_run {
   int32_t first_row, num_rows;  // of its rows, the ones that are asked for
   int32_t num_tiles;            // asked for one after the other; 0: none is present
   int32_t tile_row_bytes;       // of a wide tile: of the rows of each of its tiles; else 0
+  int32_t box_bytes;            // of a row that TMA asks for at a time; 0: not by TMA
   ftl_l2_priority priority;     // of their tensor
   bool waits_for_channels;      // of DRAM; what straight code before loops loads does not
   bool is_ahead;                // for a later step, which the one that asks does not wait for

@@ -62,6 +62,7 @@ static bool try_access_run(ftl_gpu_run *run, ftl_cta_member member, const ftl_se
                               (run->begins_apart && ref->is_kept);
   tiles->is_ahead = ref->lookahead > 0;
   tiles->splits_lines = ref->splits_lines;
+  tiles->box_bytes = ref->box_bytes;
   if (ref->box_bytes > 0 && tiles->place.row_bytes % ref->box_bytes != 0) {
     whole = whole_boxes_of(tiles, ref->box_bytes);
     tiles = &whole;

@@ -19,9 +19,18 @@ static void find_cta_values(const ftl_gpu_run *run, int32_t slot) {
   }
 }
 
+static bool runs_no_loop(const ftl_gpu_run *run, int32_t slot) {
+  ftl_cta_at at = ftl_gpu_cta_at(run, ftl_gpu_member(run, slot, 0), 0);
+  int64_t first;
+  for (int32_t k = 0; k < run->segments->num_loops; k++)
+    if (ftl_segments_trips_in(run->segments, run->launch->warps, k, &at, &first) > 0) return false;
+  return true;
+}
+
 static void begin_cta(ftl_gpu_run *run, int32_t slot, int64_t cta) {
   run->slots[slot].cta = cta;
   find_cta_values(run, slot);
+  run->slots[slot].is_bare = run->times->has_bare && runs_no_loop(run, slot);
   run->slots[slot].segment = 0;
   run->slots[slot].iteration = 0;
   run->slots[slot].count = 1;

@@ -67,7 +67,7 @@ int32_t ftl_gpu_num_elsewhere(const ftl_gpu_run *run, int32_t slot) {
 int64_t ftl_gpu_hold_up(const ftl_gpu_run *run, int32_t slot, int64_t *mean_ticks) {
   int32_t others = run->times->most_ctas - 1;
   *mean_ticks = 0;
-  if (others < 1) return 0;
+  if (others < 1 || run->slots[slot].is_bare) return 0;
   double spread = run->times->succession.asks_spread_cycles * ftl_gpu_num_elsewhere(run, slot) / others;
   double mean = spread * sqrt(3.0);
   *mean_ticks = (int64_t)(mean * FTL_TICKS_PER_CYCLE);

@@ -47,6 +47,7 @@ typedef struct ftl_cta_state {
   int32_t segment;
   int32_t step;        // steps taken, all loops counted on
   int32_t first_cold;  // segments from here on are code that the SM has not run yet
+  bool is_bare;        // it runs no loop, while others do
   bool is_ending;      // its last step is done: until then it shares the SM
   bool is_waiting;     // its loads are made and it is to be seen what others asked for meanwhile
   bool is_loaded;      // its next event finds all of its step over but the stores, which are still to be made

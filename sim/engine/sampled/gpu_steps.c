@@ -14,6 +14,8 @@ enum { CANCEL_EVENTS = 4096 };  // events between looks at the cancel flag
 int64_t ftl_gpu_pace_of(const ftl_gpu_run *run, int32_t slot, int64_t latency_cycles) {
   const ftl_cta_state *state = &run->slots[slot];
   int32_t resident = run->resident[ftl_gpu_sm_of(run, slot)];
+  if (state->is_bare)
+    return FTL_TICKS_PER_SIXTEENTH * ftl_step_times_get_bare(run->times, state->segment, resident, latency_cycles);
   bool later = run->plan.stride > 0 && state->cta >= run->plan.stride;
   int64_t sixteenths = later ? ftl_step_times_get_later(run->times, state->segment, resident, latency_cycles)
                              : ftl_step_times_get(run->times, state->segment, resident, latency_cycles);
@@ -58,7 +60,8 @@ static bool try_next_segment(ftl_gpu_run *run, int32_t slot) {
       state->trips =
           ftl_segments_trips_in(run->segments, run->launch->warps, state->segment / 2, &at, &state->first_value);
       if (state->trips == 0) {
-        state->untimed_ticks += FTL_TICKS_PER_SIXTEENTH * ftl_step_times_least_before(run->times, state->segment);
+        if (!state->is_bare)
+          state->untimed_ticks += FTL_TICKS_PER_SIXTEENTH * ftl_step_times_least_before(run->times, state->segment);
         continue;
       }
       state->count = count_of_group(run, state);
@@ -225,12 +228,14 @@ static bool is_longer_than(const ftl_tile_marks *marks, int64_t ticks) {
 static int64_t cold_time(const ftl_gpu_run *run, ftl_cta_state *state) {
   if (state->segment < state->first_cold) return 0;
   state->first_cold = state->segment + 1;
+  if (state->is_bare) return FTL_TICKS_PER_SIXTEENTH * ftl_step_times_bare_cold(run->times, state->segment);
   return FTL_TICKS_PER_SIXTEENTH * run->times->cold_sixteenths[state->segment];
 }
 
 // What the slot's CTA takes more where it begins while the SM's others are in other segments than its first.
 static int64_t succession_time(const ftl_gpu_run *run, int32_t slot) {
-  if (run->times->most_ctas < 2 || run->slots[slot].segment != run->times->first_timed) return 0;
+  const ftl_cta_state *state = &run->slots[slot];
+  if (run->times->most_ctas < 2 || state->segment != run->times->first_timed || state->is_bare) return 0;
   return FTL_TICKS_PER_SIXTEENTH * run->times->succession.extra_sixteenths * ftl_gpu_num_elsewhere(run, slot) /
          (run->times->most_ctas - 1);
 }

@@ -179,6 +179,31 @@ void ftl_measured_ctas_sharing(const ftl_launch *launch, const ftl_segments *seg
     ctas[i] = find_alike(launch, segments, (representative + (grid - distance % grid) * i) % grid, ctas, i);
 }
 
+static bool is_bare(const ftl_segments *segments, const ftl_warp_program *program, int64_t cta) {
+  for (int32_t k = 0; k < segments->num_loops; k++)
+    if (trips_of(segments, program, k, cta) > 0) return false;
+  return true;
+}
+
+static bool has_loops_of_ctas(const ftl_segments *segments, const ftl_warp_program *program) {
+  for (int32_t k = 0; k < segments->num_loops; k++) {
+    if (segments->loops[k] < 0) continue;
+    const ftl_warp_loop *loop = &program->loops[segments->loops[k]];
+    if (ftl_expr_uses_cta(program->tile, loop->lo) || ftl_expr_uses_cta(program->tile, loop->hi)) return true;
+  }
+  return false;
+}
+
+int64_t ftl_measured_ctas_bare(const ftl_segments *segments, const ftl_warp_program *program, int64_t representative) {
+  int64_t num_ctas = program->tile->num_ctas;
+  if (!has_loops_of_ctas(segments, program) || is_bare(segments, program, representative)) return -1;
+  const cta_sample samples[] = {spread_over(num_ctas), first_of(num_ctas)};
+  for (int32_t i = 0; i < 2; i++)
+    for (int64_t cta = 0; cta < samples[i].end; cta += samples[i].stride)
+      if (is_bare(segments, program, cta)) return cta;
+  return -1;
+}
+
 int64_t ftl_measured_ctas_distance(const ftl_launch *launch, const ftl_segments *segments, int64_t representative) {
   for (int64_t d = 1; d <= SEARCHED_CTAS && 2 * d <= representative; d++)
     if (same_trips(launch, segments, representative - d, representative) &&

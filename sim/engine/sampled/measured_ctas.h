@@ -21,6 +21,9 @@ int32_t ftl_measured_ctas_representatives(const ftl_segments *segments, const ft
 void ftl_measured_ctas_sharing(const ftl_launch *launch, const ftl_segments *segments, int64_t representative,
                                int32_t num_ctas, int64_t *ctas);
 
+// A CTA that runs no loop, as of the keys of which a split has none, where the representative does; -1: none is found.
+int64_t ftl_measured_ctas_bare(const ftl_segments *segments, const ftl_warp_program *program, int64_t representative);
+
 // A distance between tiles of a persistent CTA of which the two before the representative have its loops too; 0: none
 // is near.
 int64_t ftl_measured_ctas_distance(const ftl_launch *launch, const ftl_segments *segments, int64_t representative);

@@ -186,6 +186,7 @@ static void fill_sm(const ftl_launch *launch, const ftl_static_work *work, const
   sm->l1_load_hit_sectors = scaled_down(typical->l1_load_hit_sectors, work->warp_insts, insts);
   sm->l1_local_load_sectors = scaled_down(typical->l1_local_load_sectors, work->warp_insts, insts);
   sm->l1_local_load_hit_sectors = scaled_down(typical->l1_local_load_hit_sectors, work->warp_insts, insts);
+  sm->l1_again_load_sectors = scaled_down(typical->l1_again_load_sectors, work->warp_insts, insts);
   sm->l1_store_sectors = scaled_down(typical->l1_store_sectors, work->warp_insts, insts);
   sm->l1_store_hit_sectors = scaled_down(typical->l1_store_hit_sectors, work->warp_insts, insts);
   sm->local_sectors = scaled_down(typical->local_sectors, work->warp_insts, insts);
@@ -210,10 +211,11 @@ static int64_t dram_read_bytes(const ftl_launch *launch, int64_t sectors) {
 }
 
 // As often as loads of tiles hit in the SM that ran in detail; those of spilled registers, of which L1 may have nearly
-// all, say nothing about tiles.
+// all, say nothing about tiles. Of sectors that several loads of a tile share one is asked for here: what L1 has for
+// the others saves nothing, and what it has lost until they come is asked for again.
 static int64_t tile_hits_in_l1(const ftl_traffic_counts *counts, const ftl_sm_counters *sm) {
-  return scaled_down(counts->asked_sectors, sm->l1_load_hit_sectors - sm->l1_local_load_hit_sectors,
-                     sm->l1_load_sectors - sm->l1_local_load_sectors);
+  int64_t hits = sm->l1_load_hit_sectors - sm->l1_local_load_hit_sectors, again = sm->l1_again_load_sectors;
+  return scaled_down(counts->asked_sectors, hits - again, sm->l1_load_sectors - sm->l1_local_load_sectors - again);
 }
 
 static void fill_memory(const ftl_launch *launch, const ftl_traffic *traffic, const ftl_gpu_steps *steps,

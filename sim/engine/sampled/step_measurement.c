@@ -69,6 +69,7 @@ struct ftl_step_measurement {
   int64_t sm_khz, representative;  // the CTA that is run
   int64_t representatives[FTL_MAX_REPRESENTATIVES];
   int32_t num_representatives;
+  int64_t bare;      // a CTA that runs no loop; -1: none
   int64_t distance;  // between a persistent CTA's tiles, where its later ones are measured; else 0
 };
 
@@ -265,6 +266,8 @@ ftl_status ftl_step_measurement_create(ftl_step_measurement **out, const ftl_lau
   }
   bool has_later = launch->tile->persistent && launch->occupancy.ctas_per_sm == 1 && segments->outer.loop < 0;
   if (has_later) m->distance = ftl_measured_ctas_distance(launch, segments, m->representative);
+  bool starts_each_tile = !launch->tile->persistent && launch->tile->cluster_ctas == 1 && segments->outer.loop < 0;
+  m->bare = starts_each_tile ? ftl_measured_ctas_bare(segments, launch->warps, m->representative) : -1;
   *out = m;
   return FTL_OK;
 }
@@ -342,6 +345,8 @@ static void hear_nothing(void *context, int64_t cycle, int32_t slot, int32_t war
   (void)context, (void)cycle, (void)slot, (void)warp, (void)cta, (void)inst;
 }
 
+bool ftl_step_measurement_has_bare(const ftl_step_measurement *m) { return m->bare >= 0; }
+
 // The time of the representative, its loops cut as they are, of whose segments `point` has the times.
 static int64_t cut_cta_time(const ftl_step_measurement *m, const ftl_step_point *point) {
   int64_t whole = 0;
@@ -359,6 +364,41 @@ static int64_t mean_time_between(const int64_t *ends, int32_t num_slots, int32_t
   int64_t sum = 0;
   for (int32_t slot = 0; slot < num_slots; slot++) sum += ends[(num_rounds - 2) * num_slots + slot] - ends[slot];
   return sum * FTL_SIXTEENTHS_PER_CYCLE / (num_slots * (num_rounds - 2));
+}
+
+static ftl_status run_bare(const ftl_step_measurement *m, int64_t latency_cycles, bool is_warm,
+                           const ftl_lone_ctas *ctas, ftl_sm_counters *counters, ftl_error *error) {
+  ftl_arch arch = arch_for(m, ctas->num_slots);
+  ftl_sm_config config = config_for(m, &arch, is_warm);
+  return ftl_lone_sm_run(&config, m->sm_khz, ftl_lone_latency_of(m->launch->arch, m->sm_khz, latency_cycles), ctas,
+                         hear_nothing, NULL, counters, error);
+}
+
+ftl_status ftl_step_measurement_take_bare(ftl_step_measurement *m, int64_t latency_cycles, bool is_warm,
+                                          int64_t *sixteenths, ftl_error *error) {
+  int64_t start = 0, end = 0;
+  ftl_sm_counters counters;
+  ftl_lone_ctas run = {.num_slots = 1, .num_rounds = 1, .cta = &m->bare, .start = &start, .end = &end};
+  ftl_status status = run_bare(m, latency_cycles, is_warm, &run, &counters, error);
+  *sixteenths = end * FTL_SIXTEENTHS_PER_CYCLE;
+  return status;
+}
+
+ftl_status ftl_step_measurement_take_bare_shared(ftl_step_measurement *m, int64_t latency_cycles,
+                                                 int64_t alone_sixteenths, int64_t *sixteenths, ftl_error *error) {
+  enum { NUM_ROUNDS = 3 };
+  int32_t num_ctas = ftl_launch_most_ctas_per_sm(m->launch);
+  int64_t ctas[NUM_ROUNDS * FTL_MARKED_CTAS], ends[NUM_ROUNDS * FTL_MARKED_CTAS], starts[FTL_MARKED_CTAS];
+  for (int32_t i = 0; i < NUM_ROUNDS * num_ctas; i++) ctas[i] = m->bare;
+  for (int32_t i = 0; i < num_ctas; i++) starts[i] = alone_sixteenths * i / (num_ctas * FTL_SIXTEENTHS_PER_CYCLE);
+  ftl_sm_counters counters;
+  ftl_lone_ctas run = {.num_slots = num_ctas, .num_rounds = NUM_ROUNDS, .cta = ctas, .start = starts, .end = ends};
+  ftl_status status = run_bare(m, latency_cycles, true, &run, &counters, error);
+  *sixteenths = 0;
+  if (status == FTL_OK)
+    *sixteenths = mean_time_between(ends, num_ctas, NUM_ROUNDS) -
+                  m->launch->arch->launch_cta_start_cycles * FTL_SIXTEENTHS_PER_CYCLE;
+  return status;
 }
 
 ftl_status ftl_step_measurement_take_succession(ftl_step_measurement *m, int64_t latency_cycles,

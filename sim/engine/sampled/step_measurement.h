@@ -48,6 +48,15 @@ typedef struct ftl_step_succession {
 FTL_MUST_USE ftl_status ftl_step_measurement_take_succession(ftl_step_measurement *m, int64_t latency_cycles,
                                                              const ftl_step_point *shared, ftl_step_succession *out,
                                                              ftl_error *error);
+// Whether the grid has CTAs that run no loop while others do, and what one takes alone: all of it, of code that the SM
+// has (is_warm) or has not run yet.
+bool ftl_step_measurement_has_bare(const ftl_step_measurement *m);
+FTL_MUST_USE ftl_status ftl_step_measurement_take_bare(ftl_step_measurement *m, int64_t latency_cycles, bool is_warm,
+                                                       int64_t *sixteenths, ftl_error *error);
+// The same with all such CTAs that an SM ever holds, one behind the other in each slot; two at least.
+FTL_MUST_USE ftl_status ftl_step_measurement_take_bare_shared(ftl_step_measurement *m, int64_t latency_cycles,
+                                                              int64_t alone_sixteenths, int64_t *sixteenths,
+                                                              ftl_error *error);
 // The counters of an SM whose CTAs begin as those of the launch do: of the first wave as fast as its GPC starts them,
 // with code and data to fetch, and each of two more waves, as far as there are so many, as one ends.
 FTL_MUST_USE ftl_status ftl_step_measurement_take_launch(ftl_step_measurement *m, int64_t latency_cycles,

@@ -44,6 +44,35 @@ static void take_cold(ftl_step_times *times) {
     memset(times->cold_sixteenths, 0, sizeof times->cold_sixteenths);
 }
 
+static void take_bare_at(ftl_step_times *times, int64_t latency_cycles, bool is_warm, int64_t *sixteenths) {
+  if (times->failure.status != FTL_OK) return;
+  if (ftl_step_measurement_take_bare(times->measurement, latency_cycles, is_warm, sixteenths, &times->failure) !=
+      FTL_OK)
+    *sixteenths = 0;
+}
+
+static void take_bare_shared_at(ftl_step_times *times, int32_t i) {
+  int64_t alone = times->bare_sixteenths[0][i];
+  times->bare_sixteenths[1][i] = alone;
+  if (times->failure.status != FTL_OK || times->most_ctas < 2) return;
+  if (ftl_step_measurement_take_bare_shared(times->measurement, times->latency_cycles[i], alone,
+                                            &times->bare_sixteenths[1][i], &times->failure) != FTL_OK)
+    times->bare_sixteenths[1][i] = 0;
+}
+
+// The straight code of a CTA that runs no loop waits for nothing that a loop needs, and hides behind nothing in it.
+static void take_bare(ftl_step_times *times) {
+  if (!ftl_step_measurement_has_bare(times->measurement)) return;
+  for (int32_t s = 0; s < times->num_segments; s += 2) times->least_of_bare_sixteenths += times->least_sixteenths[s];
+  for (int32_t i = HIT; i <= DRAM; i++) {
+    take_bare_at(times, times->latency_cycles[i], true, &times->bare_sixteenths[0][i]);
+    take_bare_shared_at(times, i);
+  }
+  take_bare_at(times, times->latency_cycles[DRAM], false, &times->bare_cold_sixteenths);
+  times->bare_cold_sixteenths -= times->bare_sixteenths[0][DRAM];
+  times->has_bare = times->least_of_bare_sixteenths > 0;
+}
+
 static void raise_to(int64_t *time, int64_t least) {
   if (*time < least) *time = least;
 }
@@ -173,6 +202,7 @@ ftl_status ftl_step_times_init(ftl_step_times *out, const ftl_launch *launch, co
   take(out, HIT);  // what cannot run at all is known before anything is walked
   take(out, DRAM);
   take_cold(out);  // before loops' times are pooled: these compare with what was measured
+  take_bare(out);
   take_succession(segments, out);
   take_stores(segments, out);
   if (out->failure.status == FTL_OK) pool_unloaded(out, segments);
@@ -263,6 +293,27 @@ int64_t ftl_step_times_get(ftl_step_times *times, int32_t segment, int32_t resid
     time = between(resident, 1, times->most_ctas, time, at_latency(times, 1, segment, latency_cycles, false));
   if (times->times_run[segment] == 0) raise_to(&time, resident * times->least_sixteenths[segment]);
   return stretched(times, time, resident, latency_cycles);
+}
+
+static int64_t share_of_bare(const ftl_step_times *times, int32_t segment, int64_t whole_sixteenths) {
+  return whole_sixteenths * times->least_sixteenths[segment] / times->least_of_bare_sixteenths;
+}
+
+static int64_t bare_at_latency(const ftl_step_times *times, int32_t row, int64_t latency_cycles) {
+  const int64_t *time = times->bare_sixteenths[row];
+  return between(latency_cycles, times->latency_cycles[HIT], times->latency_cycles[DRAM], time[HIT], time[DRAM]);
+}
+
+int64_t ftl_step_times_get_bare(const ftl_step_times *times, int32_t segment, int32_t resident,
+                                int64_t latency_cycles) {
+  int64_t whole = bare_at_latency(times, 0, latency_cycles);
+  if (resident > 1) whole = between(resident, 1, times->most_ctas, whole, bare_at_latency(times, 1, latency_cycles));
+  raise_to(&whole, resident * times->least_of_bare_sixteenths);
+  return share_of_bare(times, segment, whole);
+}
+
+int64_t ftl_step_times_bare_cold(const ftl_step_times *times, int32_t segment) {
+  return share_of_bare(times, segment, times->bare_cold_sixteenths);
 }
 
 int64_t ftl_step_times_get_later(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles) {

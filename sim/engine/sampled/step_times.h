@@ -19,6 +19,10 @@ typedef struct ftl_step_times {
   bool is_measured[FTL_NUM_STEP_LATENCIES];
   ftl_step_point points[2][FTL_NUM_STEP_LATENCIES];
   int64_t cold_sixteenths[FTL_MAX_SEGMENTS];  // what a segment takes more where the SM has not run its code yet
+  // Of a CTA that runs no loop, alone and with all such ones that an SM holds: all of it with data from L2 and from
+  // DRAM; what code that the SM has not run takes more; what it takes of issue slots.
+  bool has_bare;
+  int64_t bare_sixteenths[2][2], bare_cold_sixteenths, least_of_bare_sixteenths;
   // Of a CTA that begins where the SM's others are in other segments; what it takes more, it takes in the first segment
   // that has a time.
   int32_t first_timed;
@@ -50,6 +54,9 @@ const ftl_step_point *ftl_step_times_point(ftl_step_times *times, int32_t row, i
 int64_t ftl_step_times_get(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles);
 // The same in a tile after a persistent CTA's first.
 int64_t ftl_step_times_get_later(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles);
+// Of a CTA that runs no loop, where has_bare: its straight code has shares of all that it takes by their instructions.
+int64_t ftl_step_times_get_bare(const ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles);
+int64_t ftl_step_times_bare_cold(const ftl_step_times *times, int32_t segment);
 // How often a lone CTA waits for memory in a segment, one wait behind the other: by how much longer that takes with
 // data from DRAM than from L2. 1 at least.
 double ftl_step_times_waits(const ftl_step_times *times, int32_t segment);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "arch/topology.h"
+#include "base/integer.h"
 #include "base/sectors.h"
 #include "engine/sampled/dram_rate.h"
 #include "engine/sampled/traffic_costs.h"
@@ -71,12 +72,27 @@ typedef struct request {
   ftl_tile_entry *entry;
   int64_t now_ticks, span_ticks;
   int64_t intake_ticks;  // time that one tile takes through the SM's own port
-  int64_t num_sectors;   // asked for
+  int64_t tile_sectors;  // that the tiles have
+  int64_t num_sectors;   // asked for: those in which a box ends and another begins twice
 } request;
 
 // Of one tile of the run; most runs are one, and a division takes as long as much of the request.
 static int64_t sectors_of_tile(const ftl_tile_run *run, int64_t num_sectors) {
   return run->num_tiles == 1 ? num_sectors : num_sectors / run->num_tiles;
+}
+
+// Each box of TMA is asked for by itself: a sector that two of a row share comes for both. (Of rows of 144 bytes the SM
+// takes in 9.5 sectors by two boxes of 128: kernels/measurements/micro_tma_columns_ncu.csv.)
+static int64_t sectors_of_two_boxes(const ftl_tile_run *run) {
+  const ftl_tile_place *place = &run->place;
+  if (run->box_bytes == 0 || place->row_bytes <= run->box_bytes) return 0;
+  int64_t page_stride_bytes = place->pages ? place->page_stride_bytes : 0;
+  int64_t all_bytes = place->address_bytes | place->row_stride_bytes | page_stride_bytes | run->box_bytes;
+  if (all_bytes % FTL_SECTOR_BYTES == 0) return 0;  // the usual case
+  int64_t rows = 0;
+  for (int32_t row = run->first_row; row < run->first_row + run->num_rows; row++)
+    rows += (ftl_tile_place_row(place, row) + run->box_bytes) % FTL_SECTOR_BYTES != 0;
+  return rows * (ftl_divide_up32(place->row_bytes, run->box_bytes) - 1);
 }
 
 static bool try_make_request(ftl_traffic *traffic, const ftl_tile_run *run, int64_t span_ticks, int64_t now_ticks,
@@ -85,8 +101,9 @@ static bool try_make_request(ftl_traffic *traffic, const ftl_tile_run *run, int6
   ftl_tile_entry *entry = ftl_tile_lines_find(&traffic->tiles, &run->place, run->trail);
   if (!entry) return false;
   *out = (request){
-      .run = run, .entry = entry, .now_ticks = now_ticks, .span_ticks = span_ticks, .num_sectors = entry->num_sectors};
-  if (run->num_rows < run->place.num_rows) out->num_sectors = out->num_sectors * run->num_rows / run->place.num_rows;
+      .run = run, .entry = entry, .now_ticks = now_ticks, .span_ticks = span_ticks, .tile_sectors = entry->num_sectors};
+  if (run->num_rows < run->place.num_rows) out->tile_sectors = out->tile_sectors * run->num_rows / run->place.num_rows;
+  out->num_sectors = out->tile_sectors + sectors_of_two_boxes(run);
   out->intake_ticks = sectors_of_tile(run, out->num_sectors) * traffic->sm_sector_ticks;
   return true;
 }
@@ -251,7 +268,7 @@ static sampled_outcome read_sample(ftl_traffic *traffic, const request *ask, int
   ftl_traffic_kind kind = ask->entry->was_loaded ? FTL_TRAFFIC_AGAIN : FTL_TRAFFIC_FIRST;
   ask->entry->was_loaded = true;
   if (kind == FTL_TRAFFIC_FIRST) {
-    traffic->counts.new_sectors += ask->num_sectors;
+    traffic->counts.new_sectors += ask->tile_sectors;
     ftl_late_uses_begin(&traffic->late, &traffic->tiles, ask->entry);
   }
   if (range.begin == range.end) return outcome_of_kind(traffic, ask, kind);
@@ -279,9 +296,10 @@ static sampled_outcome read_sample(ftl_traffic *traffic, const request *ask, int
   outcome.far_tiles = far.count;
   outcome.missed_tiles = missed.count;
   traffic->found[kind] = *sum;
-  traffic->counts.hit_sectors += hits;
+  int64_t again = (ask->num_sectors - ask->tile_sectors) * sum->asked / ask->tile_sectors;  // found, or on their way
+  traffic->counts.hit_sectors += hits + again;
   traffic->counts.far_sectors += sum->far;
-  traffic->counts.looked_up_sectors += sum->asked;
+  traffic->counts.looked_up_sectors += sum->asked + again;
   traffic->counts.dram_read_sectors += sum->missed;
   traffic->counts.dram_write_sectors += sum->dram_written;
   if (kind == FTL_TRAFFIC_FIRST) {
@@ -293,7 +311,7 @@ static sampled_outcome read_sample(ftl_traffic *traffic, const request *ask, int
 
 // A share of the sample, as sectors of the whole run.
 static int64_t of_run(const request *ask, int64_t sectors, int64_t sampled) {
-  return sampled > 0 ? ask->num_sectors * sectors / sampled : 0;
+  return sampled > 0 ? ask->tile_sectors * sectors / sampled : 0;
 }
 
 // Beyond the time for which the tile queues in any case: what queues for DRAM has its refreshes in the rate.

@@ -296,6 +296,21 @@ static void count_stored(ftl_sm *sm, const sm_mio_entry *entry, const ftl_access
   sm->counters.global_store_bytes += access->in_words ? bytes / FTL_LANE_WORDS : bytes;
 }
 
+// Sectors of which an LDG has the end of what the tile has there: another has what lies before.
+static void count_loaded_again(ftl_sm *sm, const sm_mio_entry *entry, const ftl_access *access) {
+  const ftl_tile_place *place = entry->place;
+  ftl_access_start start = ftl_access_start_of(access, place, entry->warp->warp_in_role);
+  bool has_row_before = access->row_step == 1 && start.bytes == place->row_bytes;
+  for (int32_t i = 0, row = start.row; start.bytes > 0 && i < access->num_rows && row < place->num_rows; i++) {
+    int64_t begin = ftl_tile_place_row(place, row);
+    bool continues = start.column_byte > 0;
+    if (!continues && row > 0 && !(i > 0 && has_row_before))
+      continues = ftl_tile_place_row(place, row - 1) + place->row_bytes == begin;
+    sm->counters.l1_again_load_sectors += continues && (begin + start.column_byte) % sm->arch->l1_sector_bytes != 0;
+    row += access->row_step;
+  }
+}
+
 int64_t ftl_sm_lsu_access(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
   const sm_op *op = entry->op;
   sm_warp *w = entry->warp;
@@ -311,6 +326,7 @@ int64_t ftl_sm_lsu_access(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
   int32_t made = make_lines(sm, entry, lines, count, now);
   sm_lg_add(sm, made);
   if (op->opcode == FTL_OP_STG) count_stored(sm, entry, access, lines, count);
+  if (op->opcode == FTL_OP_LDG) count_loaded_again(sm, entry, access);
   bool is_cp = op->opcode == FTL_OP_CP_ASYNC, is_load = op->opcode == FTL_OP_LDG || op->opcode == FTL_OP_LDL;
   // a token of a store or copy says that its registers were read
   if (!is_load && entry->last)

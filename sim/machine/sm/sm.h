@@ -55,6 +55,7 @@ typedef struct ftl_sm_counters {
   int64_t shared_wavefronts, bank_conflicts;
   int64_t l1_load_sectors, l1_load_hit_sectors, l1_store_sectors, l1_store_hit_sectors;
   int64_t l1_local_load_sectors, l1_local_load_hit_sectors;  // of these loads those of spilled registers
+  int64_t l1_again_load_sectors;                             // by LDG, that another load of the tile asks for before
   int64_t read_sectors, write_sectors, local_sectors;        // to L2
   int64_t global_store_bytes;                                // of STG and TMA
   int64_t global_store_sectors;                              // sent to L2 for them

@@ -175,7 +175,7 @@ static void send_line(ftl_sm *sm, sm_copy *copy, const ftl_line *line, int64_t n
     sm_reserve_data(sm, now, line_cycles(sm));
     ftl_sm_lsu_hand_on(sm, line, 1, now);
     ftl_sm_count_global_store(sm, line);
-    sm->counters.global_store_bytes += ftl_num_sectors(line->sectors) * sm->arch->l1_sector_bytes;
+    sm->counters.global_store_bytes += WORD_BYTES * __builtin_popcount(line->words);
   } else {
     sm->stages[copy->stage].pending_lines++;
   }

@@ -29,6 +29,25 @@ Test(timing_sm_loads, a_load_misses_and_then_hits_l1) {
   rig_destroy(r);
 }
 
+// A row's first 16 bytes, its next 48 and its last 64: the second load wants the rest of a sector that the first one
+// asked for. Two whole rows of 128 bytes in one load share none.
+Test(timing_sm_loads, sectors_that_a_load_shares_with_one_before_are_counted) {
+  static const int32_t begin[] = {0, 16, 64, 0}, bytes[] = {16, 48, 64, 128};
+  rig *r = rig_create(1);
+  rig_add_tile(r);
+  for (int i = 0; i < 4; i++) {
+    uint16_t access = rig_access(r, 0, i == 3 ? 2 : 1);
+    r->accesses[access].column_byte = begin[i];
+    r->accesses[access].bytes = bytes[i];
+    rig_add_access(r, FTL_OP_LDG, i, access);
+  }
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_counters(r)->l1_load_sectors, 1 + 2 + 2 + 8);
+  cr_assert_eq(rig_counters(r)->l1_again_load_sectors, 1);
+  rig_destroy(r);
+}
+
 // Times of results have 30 bits: beyond 2^30 cycles they are right because they are counted from a base that follows.
 Test(timing_sm_loads, a_load_may_take_more_than_2_to_the_30_cycles) {
   rig *r = rig_create(1);

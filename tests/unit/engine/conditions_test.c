@@ -31,6 +31,46 @@ Test(unit_engine_conditions, a_launch_holds_the_highest_clock_at_which_it_keeps_
   ftl_arch_destroy(arch);
 }
 
+// One that waits for DRAM and L2, whose clocks stay, takes as long at a lower clock: each run allows it a clock that is
+// still too high, of 1590 MHz first 1290, 1200 and 1170. Between two neighbours, 1365 and 1380 or 1395 and 1410, power
+// may fall by so much that a run at the one allows the other.
+Test(unit_engine_conditions, a_launch_that_settles_slowly_holds_the_highest_clock_at_which_it_keeps_the_limit) {
+  static const struct {
+    const char *chip, *parameters;
+  } cases[] = {
+      {"t4", "matmul_tiled m=4096 n=1024 k=1024 block_m=128 block_n=64 num_warps=4"},
+      {"t4", "matmul_tiled m=768 n=768 k=512 block_m=64 block_n=64 num_warps=4"},
+      {"a100_40", "matmul_tiled m=1024 n=4096 k=1024 block_m=128 block_n=64 num_warps=4 conditions=stream"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    ftl_arch *arch = shipped_arch(cases[i].chip);
+    cr_assert_eq(arch->power_limit_mw, arch->power_burst_limit_mw);
+    double limit_w = (double)arch->power_limit_mw / 1000;
+    ftl_metrics m = predict(arch, cases[i].parameters);
+    double mhz = m.value[FTL_METRIC_sm_clock_mhz], power_w = m.value[FTL_METRIC_power_w];
+    cr_expect_leq(power_w, limit_w, "%s: %.1f W at %.0f MHz", cases[i].chip, power_w, mhz);
+    cr_expect_eq(held_power_w(arch, cases[i].parameters, mhz), power_w, "it ran at the clock that it holds");
+    cr_expect_gt(held_power_w(arch, cases[i].parameters, mhz + 15), limit_w, "a step of 15 MHz more is too much");
+    ftl_arch_destroy(arch);
+  }
+}
+
+// Above some clock eleven in a row end before the sustained limit sets in, where they exceed that on bursts; below it
+// they last, and draw more than is sustained down to a clock far lower.
+Test(unit_engine_conditions, a_launch_between_the_clocks_of_two_limits_goes_below_both) {
+  static const char parameters[] =
+      "matmul_tiled m=2048 n=2048 k=8192 block_m=128 block_n=128 num_warps=8 num_stages=4 copy=tma mma=wgmma "
+      "conditions=stream";
+  ftl_arch *arch = shipped_arch("h200");
+  arch->power_limit_mw = 600000;
+  arch->power_limit_delay_us = 1180;
+  ftl_metrics m = predict(arch, parameters);
+  cr_expect_gt(11 * m.value[FTL_METRIC_time_ns], 1180e3);
+  cr_expect_leq(m.value[FTL_METRIC_power_w], 600, "%.1f W", m.value[FTL_METRIC_power_w]);
+  cr_expect_gt(held_power_w(arch, parameters, m.value[FTL_METRIC_sm_clock_mhz] + 15), 600);
+  ftl_arch_destroy(arch);
+}
+
 // The median of 21 launches in a stream is the eleventh: eleven of them take the delay of the limit, ten do not.
 Test(unit_engine_conditions, a_stream_meets_the_sustained_limit_once_it_has_lasted) {
   ftl_arch *arch = shipped_arch("h200");

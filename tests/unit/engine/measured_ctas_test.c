@@ -68,3 +68,22 @@ Test(unit_engine_measured_ctas, who_shares_the_sm_has_the_same_loops) {
   cr_expect(three[1] == 79 && three[2] == 39, "%d %d", (int)three[1], (int)three[2]);
   release_lowered(&l);
 }
+
+// 64 keys in four splits: the first has them. In one split, and of a grid whose CTAs are alike, none has none.
+Test(unit_engine_measured_ctas, a_cta_that_runs_no_loop_is_found_where_others_do) {
+  static const struct {
+    const char *parameters;
+    int64_t bare;
+  } cases[] = {{"flash_decode heads=1 seqlen_kv=64 head_dim=128 splits=4", 1},
+               {"flash_decode heads=1 seqlen_kv=64 head_dim=128 splits=1", -1},
+               {"flash2_fwd heads=1 seqlen=512 head_dim=64", -1}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    lowered l = lower_launch("h200", cases[i].parameters, 0);
+    ftl_segments segments;
+    cr_assert(ftl_segments_try_init(&segments, l.warps));
+    int64_t ctas[FTL_MAX_REPRESENTATIVES];
+    (void)ftl_measured_ctas_representatives(&segments, l.warps, ctas);
+    cr_expect_eq(ftl_measured_ctas_bare(&segments, l.warps, ctas[0]), cases[i].bare, "%s", cases[i].parameters);
+    release_lowered(&l);
+  }
+}

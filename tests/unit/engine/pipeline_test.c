@@ -65,7 +65,8 @@ Test(unit_engine_pipeline, a_probed_launch_has_the_clock_that_its_own_power_allo
   run_launches(&c, "flash3_fwd heads=32 seqlen=32768 head_dim=128 block_n=128", 1);
   const ftl_pipeline_launch *one = &c.pipeline.launches[0];
   const ftl_arch *arch = one->launch.arch;
-  cr_expect_lt(one->totals.sm_khz, ftl_power_top_khz(arch, one->work.tensor_fp16_macs));
-  cr_expect_eq(one->totals.sm_khz, ftl_power_clock_khz(arch, &one->totals, one->work.tensor_fp16_macs, false));
+  int64_t top_khz = ftl_power_top_khz(arch, one->work.tensor_fp16_macs);
+  cr_expect_lt(one->totals.sm_khz, top_khz);
+  cr_expect_eq(one->totals.sm_khz, ftl_power_clock_khz(arch, &one->totals, one->work.tensor_fp16_macs, 1, top_khz));
   release_chain(&c);
 }

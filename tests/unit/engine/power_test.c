@@ -19,6 +19,10 @@ static ftl_arch power_arch(void) {
 // Of launches that take 1 ms at 1 GHz.
 enum { ON_ITS_OWN = 1, LAST_OF_MANY = 2 };
 
+static int64_t clock_khz(const ftl_arch *arch, const ftl_totals *totals, int64_t tensor_macs, int64_t num_in_a_row) {
+  return ftl_power_clock_khz(arch, totals, tensor_macs, num_in_a_row, ftl_power_top_khz(arch, tensor_macs));
+}
+
 // 10^6 cycles in which 2 * 10^11 multiply-adds of 1 pJ are done: 0.2 J.
 enum { CYCLES = 1000000 };
 static const int64_t macs = 200000000000;
@@ -36,21 +40,21 @@ Test(unit_engine_power, power_is_static_plus_energy_over_time) {
 Test(unit_engine_power, the_clock_is_the_highest_step_within_the_limit) {
   ftl_arch arch = power_arch();
   ftl_totals totals = {.cycles = CYCLES};
-  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs, LAST_OF_MANY), 1000000);  // exactly at the limit
+  cr_assert_eq(clock_khz(&arch, &totals, macs, LAST_OF_MANY), 1000000);  // exactly at the limit
   // 1 W less: at 900 MHz 200 * 0.9 * 0.9 = 162 W above static.
   arch.power_limit_mw = 299000;
-  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs, LAST_OF_MANY), 900000);
+  cr_assert_eq(clock_khz(&arch, &totals, macs, LAST_OF_MANY), 900000);
   arch.power_limit_mw = 262001;
-  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs, LAST_OF_MANY), 900000);
+  cr_assert_eq(clock_khz(&arch, &totals, macs, LAST_OF_MANY), 900000);
   arch.power_limit_mw = 261000;  // below 262 W: 800 MHz needs 228 W
-  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs, LAST_OF_MANY), 800000);
+  cr_assert_eq(clock_khz(&arch, &totals, macs, LAST_OF_MANY), 800000);
 }
 
 Test(unit_engine_power, the_clock_never_goes_below_its_floor) {
   ftl_arch arch = power_arch();
   ftl_totals totals = {.cycles = CYCLES};
   arch.power_limit_mw = 1000;
-  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs, LAST_OF_MANY), 500000);
+  cr_assert_eq(clock_khz(&arch, &totals, macs, LAST_OF_MANY), 500000);
 }
 
 // Halved with the clock, the energy through L1 in twice the time: a quarter of its 50 W; that from L2: half.
@@ -85,9 +89,9 @@ Test(unit_engine_power, a_launch_on_its_own_may_draw_up_to_the_burst_limit) {
   ftl_arch arch = power_arch();
   ftl_totals totals = {.cycles = CYCLES};
   arch.power_limit_mw = 261000;
-  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs, ON_ITS_OWN), 1000000);  // 300 W of 400
+  cr_assert_eq(clock_khz(&arch, &totals, macs, ON_ITS_OWN), 1000000);  // 300 W of 400
   arch.power_burst_limit_mw = 299000;
-  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs, ON_ITS_OWN), 900000);
+  cr_assert_eq(clock_khz(&arch, &totals, macs, ON_ITS_OWN), 900000);
 }
 
 // 200 W above static at 1 GHz, 162 at 900 MHz, with a limit of 180 after a delay. Two launches take 2 ms at 1 GHz, 2.22
@@ -97,18 +101,18 @@ Test(unit_engine_power, the_sustained_limit_sets_in_after_its_delay) {
   ftl_totals totals = {.cycles = CYCLES};
   arch.power_limit_mw = 280000;
   arch.power_limit_delay_us = 2000;
-  cr_expect_eq(ftl_power_clock_khz(&arch, &totals, macs, 2), 900000);
+  cr_expect_eq(clock_khz(&arch, &totals, macs, 2), 900000);
   arch.power_limit_delay_us = 2001;
-  cr_expect_eq(ftl_power_clock_khz(&arch, &totals, macs, 2), 1000000);
-  cr_expect_eq(ftl_power_clock_khz(&arch, &totals, macs, 3), 900000);
+  cr_expect_eq(clock_khz(&arch, &totals, macs, 2), 1000000);
+  cr_expect_eq(clock_khz(&arch, &totals, macs, 3), 900000);
 }
 
 Test(unit_engine_power, tensor_operations_have_a_lower_top_clock) {
   ftl_arch arch = power_arch();
   ftl_totals totals = {.cycles = CYCLES};
   arch.clock_sm_tensor_max_khz = 850000;  // between steps: the step below counts
-  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, 1, LAST_OF_MANY), 800000);
-  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, 0, LAST_OF_MANY), 1000000);
+  cr_assert_eq(clock_khz(&arch, &totals, 1, LAST_OF_MANY), 800000);
+  cr_assert_eq(clock_khz(&arch, &totals, 0, LAST_OF_MANY), 1000000);
   cr_assert_eq(ftl_power_top_khz(&arch, 1), 800000);  // whatever power allows
   cr_assert_eq(ftl_power_top_khz(&arch, 0), 1000000);
 }

@@ -40,6 +40,18 @@ Test(unit_engine_sampled_network, an_sm_takes_in_what_its_port_carries) {
   ftl_arch_destroy(arch);
 }
 
+// Rows of 144 bytes begin within a sector every second time: of Q, K and V, of 64 rows each, the 288 sectors are asked
+// of L2 once, though two loads want some of them. O has as many, the sums of rows 8.
+Test(unit_engine_sampled_network, sectors_that_loads_of_a_tile_share_are_asked_for_once) {
+  static const char *const chips[] = {"h200", "v100"};
+  for (int i = 0; i < 2; i++) {
+    ftl_arch *arch = shipped_arch(chips[i]);
+    ftl_metrics m = predict(arch, "heads=1 seqlen=64 head_dim=72 block_m=64 copy=ldg mma=mma");
+    cr_expect_eq(m.value[FTL_METRIC_l2_sectors], 4 * 288 + 8, "%s: %.0f", chips[i], m.value[FTL_METRIC_l2_sectors]);
+    ftl_arch_destroy(arch);
+  }
+}
+
 // What L1 takes in binds loads as the port of the SM does, and no copies: these pass L1 (1200 MHz, 16 bytes a cycle;
 // the loop alone takes K and V of 1024 rows in).
 Test(unit_engine_sampled_network, copies_pass_the_port_of_l1) {

@@ -44,3 +44,21 @@ Test(unit_engine_tma_box, rows_nearer_than_a_box_is_wide_are_read_once) {
   cr_expect_eq(sectors[1], 128 * 2 + 32 * 4 + 2 * 128 * 4, "%.0f", sectors[1]);
   ftl_arch_destroy(arch);
 }
+
+// Rows of 144 bytes in five boxes of 32, of which the last reaches past the row: every second row begins within a
+// sector, and each of its boxes with it. 64 rows of Q, K and V each take 5 and 10 sectors in turn; O, whose last box
+// has 16 bytes, 5 and 9; LSE 8.
+Test(unit_engine_tma_box, a_sector_that_two_boxes_share_is_asked_for_by_both) {
+  ftl_arch *arch = shipped_arch("h200");
+  static const char *const details[] = {"full", "sampled"};
+  for (int i = 0; i < 2; i++) {
+    char text[128];
+    snprintf(text, sizeof text, "heads=1 seqlen=64 head_dim=72 block_m=64 copy=tma clock_mhz=1500 detail=%s",
+             details[i]);
+    ftl_metrics m = prediction_of(arch, text, &(ftl_predict_options){.num_threads = 1}).metrics;
+    cr_expect_eq(m.value[FTL_METRIC_l2_sectors], 3 * 32 * (5 + 10) + 32 * (5 + 9) + 8, "%s: %.0f", details[i],
+                 m.value[FTL_METRIC_l2_sectors]);
+    cr_expect_lt(m.value[FTL_METRIC_dram_read], 3.1 * 64 * 144, "%s: what comes twice is in L2", details[i]);
+  }
+  ftl_arch_destroy(arch);
+}
