@@ -56,7 +56,7 @@ return die "ga102" {
     drift_ns = guess(12, "as measured on H200"),
     shared_drift_permille = guess(37, "as measured on H200"),
     waiting_drift_permille = guess(20, "as measured on H200"),
-    settling_iterations = guess(8, "as measured on H200; only loops of wgmmas have it"),
+    settling_iterations = guess(11, "as measured on H200; only loops of wgmmas have it"),
     age_spread_permille = guess(70, "as measured on H200"),
     store_spread_permille = guess(141, "as measured on H200"),
     gpc_clock_spread_ppm = guess(1600, "as measured on H200"),
