@@ -52,14 +52,19 @@ static ftl_tile_run whole_boxes_of(const ftl_tile_run *tiles, int32_t box_bytes)
   return whole;
 }
 
+// Tiles of loops do, and of launches that have none. Of straight code the first ones, where CTAs stay as far apart as
+// these waits let them begin.
+static bool waits_for_channels(const ftl_gpu_run *run, ftl_cta_member member, const ftl_segment_ref *ref) {
+  if (run->slots[member.state_slot].segment % 2 == 1 || run->segments->num_loops == 0) return true;
+  return run->begins_apart && ref->is_first;
+}
+
 // Says in `tiles` what the access makes of them.
 static bool try_access_run(ftl_gpu_run *run, ftl_cta_member member, const ftl_segment_ref *ref, ftl_tile_run *tiles,
                            int64_t span_ticks, int64_t now_ticks, ftl_step_wait *longest) {
   int32_t sm = ftl_gpu_sm_of(run, member.slot);
   ftl_tile_run whole;
-  tiles->waits_for_channels =
-      run->slots[member.state_slot].segment % 2 == 1 || run->segments->num_loops == 0 ||
-                              (run->begins_apart && ref->is_kept);
+  tiles->waits_for_channels = waits_for_channels(run, member, ref);
   tiles->is_ahead = ref->lookahead > 0;
   tiles->splits_lines = ref->splits_lines;
   tiles->box_bytes = ref->box_bytes;

@@ -6,6 +6,7 @@
 #include "engine/sampled/gpu_run.h"
 #include "engine/sampled/latency_pool.h"
 #include "engine/sampled/pace.h"
+#include "engine/work.h"
 
 enum {
   LEAST_SETTLING = 2,  // other CTAs on an SM: with one, loops differ by what a walk gives (cta_loop_spread.csv)
@@ -81,9 +82,15 @@ static void find_gpc_slowness(ftl_gpu_run *run) {
     run->gpc_slowness[gpc] = ftl_gpc_clock_slowness(spread_ppm, gpc, (int32_t)arch->chip_num_gpcs);
 }
 
+// Whether CTAs load what others load too: twice what their tensors have, and more.
+static bool shares_tiles(const ftl_gpu_run *run) {
+  ftl_compulsory_bytes needed = ftl_compulsory_bytes_of(run->launch->tile);
+  return run->plan.moved_bytes >= 2 * (needed.read + needed.written);
+}
+
 static void find_shared_drift(ftl_gpu_run *run) {
   const ftl_arch *arch = run->launch->arch;
-  run->begins_apart = run->num_segments > 1;
+  run->begins_apart = run->num_segments > 1 && shares_tiles(run);
   for (int32_t loop = 1; loop < run->num_segments; loop += 2) {
     bool is_ahead = ftl_latency_lookahead(&run->segments->segments[loop]) > 0;
     bool waits = !is_ahead || ftl_step_times_show_latency(run->times, loop);

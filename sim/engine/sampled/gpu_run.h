@@ -89,7 +89,7 @@ typedef struct ftl_gpu_run {
   bool is_timed[FTL_MAX_SEGMENTS];                  // not where a loop behind it, which ran once, has its time
   int64_t shared_drift_permille[FTL_MAX_SEGMENTS];  // of an iteration, for each other CTA on the SM; 0: straight code
   bool settles[FTL_MAX_SEGMENTS];                   // loops of wgmmas that fetch ahead, of many CTAs an SM
-  bool begins_apart;  // no loop waits for what it asks for: CTAs that come to it at different times stay apart
+  bool begins_apart;  // CTAs share tiles and no loop waits for what it asks for: those that come to it apart stay so
   // By how many cycles a segment, of a loop an iteration, takes longer in the SM's youngest CTA than in its oldest.
   const double *age_cycles;
   int64_t store_spread_permille[FTL_MAX_SEGMENTS];  // of straight code that stores parts of sectors

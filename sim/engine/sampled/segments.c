@@ -112,16 +112,13 @@ static int32_t lookahead_of(const ftl_tile_program *tile, int32_t ring) {
   return ahead > 0 ? ahead : 0;
 }
 
-static bool is_filled_in_loop(const ftl_tile_program *tile, int32_t ring) {
-  for (int32_t r = 0; r < tile->num_roles; r++) {
-    int32_t depth = 0;
-    for (int32_t i = tile->roles[r].first_op; i < tile->roles[r].first_op + tile->roles[r].num_ops; i++) {
-      const ftl_tile_op *op = &tile->ops[i];
-      depth += (op->kind == FTL_TILE_LOOP) - (op->kind == FTL_TILE_END_LOOP);
-      if (op->kind == FTL_TILE_LOAD && op->ring == ring && depth > 0) return true;
-    }
-  }
-  return false;
+// Whether no operation of a role ahead of this one loads into its ring.
+static bool is_first_load(const ftl_tile_program *tile, const ftl_tile_op *op) {
+  int32_t idx = (int32_t)(op - tile->ops);
+  for (int32_t r = 0; r < tile->num_roles; r++)
+    for (int32_t i = tile->roles[r].first_op; i < tile->roles[r].first_op + tile->roles[r].num_ops && i < idx; i++)
+      if (tile->ops[i].kind == FTL_TILE_LOAD && tile->ops[i].ring == op->ring) return false;
+  return true;
 }
 
 // Whether a warp takes the rows that it copies into the ring in pieces, of which some begin within a line.
@@ -153,7 +150,7 @@ static bool try_add_ref(const ftl_warp_program *program, ftl_segment *segment, c
   if (op->kind == FTL_TILE_LOAD) {
     ref.multicast = tile->rings[op->ring].multicast;
     ref.box_bytes = program->rings[op->ring].box_bytes;
-    ref.is_kept = !is_filled_in_loop(tile, op->ring);
+    ref.is_first = !loop && is_first_load(tile, op);
     ref.splits_lines = copies_split_lines(program, op->ring);
   }
   if (try_widen(tile, segment, &ref)) return true;
