@@ -82,7 +82,7 @@ void ftl_standard_write_scores(const ftl_standard_forward *f) {
   ftl_key_range keys = ftl_attention_keys(b, a, t.query.row);
   // a CTA beyond the diagonal, or before the window, has nothing to do
   bool some_unseen = ftl_attention_band_of(a).has_right;
-  if (some_unseen) ftl_loop(b, ftl_const(b, 0), ftl_standard_is_seen(b, a, &keys, n));
+  if (some_unseen) ftl_loop_once(b, ftl_const(b, 0), ftl_standard_is_seen(b, a, &keys, n));
   multiply_scores(f, &t);
   store_scores(f, &t);
   if (some_unseen) ftl_end_loop(b);

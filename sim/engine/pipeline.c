@@ -125,7 +125,7 @@ static int64_t next_clock_khz(const clock_bracket *bracket, int run, clock_run b
   if (run >= PLAIN_RUNS && now.change_khz < 0 && (up_khz > 0) == (more_mw > 0) && more_mw != 0)
     khz = now.khz - now.excess_mw * up_khz / more_mw;  // where the excess, linear in the clock, is none
   if (run >= FORETOLD_RUNS || khz <= bracket->cool_khz || khz >= bracket->hot_khz)
-    khz = (bracket->hot_khz + bracket->cool_khz) / 2;
+    khz = (bracket->hot_khz + ftl_larger(bracket->cool_khz, bracket->least_khz)) / 2;
   khz = bracket->hot_khz - ftl_round_up(bracket->hot_khz - khz, bracket->step_khz);
   return khz > bracket->least_khz ? khz : bracket->least_khz;
 }

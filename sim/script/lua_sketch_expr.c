@@ -98,6 +98,18 @@ int ftl_sketch_max(lua_State *lua) {
 enum { RANGE_STATE = 1, RANGE_LO, RANGE_HI };  // upvalues
 enum { RANGE_NEW = -1 };                       // else the loop's depth, from 0
 
+static bool is_at_most(const ftl_expr_node *nodes, ftl_expr expr, int64_t limit) {
+  const ftl_expr_node *node = &nodes[expr];
+  if (node->kind == FTL_EXPR_MIN) return is_at_most(nodes, node->a, limit) || is_at_most(nodes, node->b, limit);
+  return node->kind == FTL_EXPR_CONST && node->value <= limit;
+}
+
+// A range that ends at the least of a number and one more than its begin, or less, is a condition in the source.
+static bool is_condition(const ftl_expr_node *nodes, ftl_expr lo, ftl_expr hi) {
+  bool is_clamped = nodes[lo].kind == FTL_EXPR_CONST && nodes[hi].kind == FTL_EXPR_MIN;
+  return is_clamped && is_at_most(nodes, hi, nodes[lo].value + 1);
+}
+
 static int range_begin(lua_State *lua, ftl_sketch *sketch) {
   ftl_expr lo = ftl_sketch_to_expr(lua, sketch, lua_upvalueindex(RANGE_LO), "the begin of a range");
   ftl_expr hi = ftl_sketch_to_expr(lua, sketch, lua_upvalueindex(RANGE_HI), "the end of a range");
@@ -105,7 +117,8 @@ static int range_begin(lua_State *lua, ftl_sketch *sketch) {
   bool is_known = nodes[lo].kind == FTL_EXPR_CONST && nodes[hi].kind == FTL_EXPR_CONST;
   if (is_known && nodes[lo].value >= nodes[hi].value) return 0;  // empty whatever the CTA: no code
   ftl_sketch_role(lua, sketch);
-  int32_t loop_var = ftl_loop(sketch->builder, lo, hi);
+  bool is_once = is_condition(nodes, lo, hi);
+  int32_t loop_var = is_once ? ftl_loop_once(sketch->builder, lo, hi) : ftl_loop(sketch->builder, lo, hi);
   ftl_sketch_end(lua, sketch);
   lua_pushinteger(lua, sketch->num_open_loops);
   lua_replace(lua, lua_upvalueindex(RANGE_STATE));

@@ -10,8 +10,10 @@ static bool is_load(const ftl_warp_inst *inst) {
 static bool is_ahead_of_loops(const ftl_begin_marks *marks, const ftl_warp_inst *inst) {
   const ftl_warp_role *role = &marks->program->roles[marks->segments->leading_role];
   ptrdiff_t pc = inst - marks->program->insts - role->first_inst;
-  int32_t loop = marks->segments->loops[0];
-  return pc >= 0 && pc < role->num_insts && (loop < 0 || pc < marks->program->loops[loop].begin);
+  if (pc < 0 || pc >= role->num_insts) return false;
+  for (int32_t k = 0; k < marks->segments->num_loops; k++)  // in order; those below 0 never run
+    if (marks->segments->loops[k] >= 0) return pc < marks->program->loops[marks->segments->loops[k]].begin;
+  return true;
 }
 
 void ftl_begin_marks_mark(void *context, int64_t cycle, int32_t slot, int32_t warp, int64_t cta,

@@ -11,7 +11,7 @@
 enum { FTL_MARKED_ROUNDS = 3 };
 
 // Of the CTAs of a slot, one behind the other: the cycles in which warps of the leading role issued loads ahead of its
-// loops, or, if it has none there, any.
+// loops. A role that loads nothing there, as where another one copies by TMA, has none.
 typedef struct ftl_begin_marks {
   const ftl_warp_program *program;
   const ftl_segments *segments;
@@ -23,7 +23,7 @@ typedef struct ftl_begin_marks {
 void ftl_begin_marks_mark(void *context, int64_t cycle, int32_t slot, int32_t warp, int64_t cta,
                           const ftl_warp_inst *inst);
 // Standard deviation, in cycles, of the time from the end of one CTA to when the next in its slot asks for its tiles;
-// ends[r * num_slots + slot] is when CTAs ended. 0 where none loads.
+// ends[r * num_slots + slot] is when CTAs ended. 0 where one of them loads nothing there.
 double ftl_begin_marks_spread(const ftl_begin_marks *marks, int32_t num_slots, int32_t num_rounds, const int64_t *ends);
 
 #endif

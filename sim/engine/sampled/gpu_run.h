@@ -138,7 +138,7 @@ void ftl_gpu_end_cta(ftl_gpu_run *run, int32_t slot, int64_t now_ticks);
 // CTAs on the slot's SM that are in other segments than its own.
 int32_t ftl_gpu_num_elsewhere(const ftl_gpu_run *run, int32_t slot);
 // For how long the CTA that begins in the slot is held up by the SM's others before it asks for its first tiles; *mean:
-// the same of all that begin so. Both are part of the time of its first segment.
+// the same of all that begin so. Both are part of the time of the first segment that has one.
 int64_t ftl_gpu_hold_up(const ftl_gpu_run *run, int32_t slot, int64_t *mean_ticks);
 
 // ---- gpu_skip.c ----

@@ -255,8 +255,11 @@ static int64_t time_of_step(ftl_gpu_run *run, int32_t slot, const ftl_step_wait 
   state->pace_ticks = ftl_gpu_pace_of(run, slot, latency_of_step(run, state, wait));
   int64_t ticks = state->pace_ticks * state->count;
   ticks += ftl_gpu_deviation(run, slot, ticks);
-  ticks += cold_time(run, state) + succession_time(run, slot) - state->held_ticks;
-  state->held_ticks = 0;
+  ticks += cold_time(run, state) + succession_time(run, slot);
+  if (state->segment == run->times->first_timed) {
+    ticks -= state->held_ticks;
+    state->held_ticks = 0;
+  }
   ticks += wait->queue_ticks + state->untimed_ticks * run->resident[ftl_gpu_sm_of(run, slot)];
   state->untimed_ticks = 0;
   return ticks > wait->least_ticks ? ticks : wait->least_ticks;

@@ -296,7 +296,8 @@ static sampled_outcome read_sample(ftl_traffic *traffic, const request *ask, int
   outcome.far_tiles = far.count;
   outcome.missed_tiles = missed.count;
   traffic->found[kind] = *sum;
-  int64_t again = (ask->num_sectors - ask->tile_sectors) * sum->asked / ask->tile_sectors;  // found, or on their way
+  int64_t again = 0;  // found, or on their way
+  if (ask->tile_sectors > 0) again = (ask->num_sectors - ask->tile_sectors) * sum->asked / ask->tile_sectors;
   traffic->counts.hit_sectors += hits + again;
   traffic->counts.far_sectors += sum->far;
   traffic->counts.looked_up_sectors += sum->asked + again;

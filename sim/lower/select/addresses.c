@@ -10,26 +10,15 @@
 #define NONE FTL_NO_VALUE
 enum { ADDRESS_INSTS = 2 };
 
-static bool is_at_most(const ftl_tile_program *tile, ftl_expr expr, int64_t limit) {
-  const ftl_expr_node *node = &tile->exprs[expr];
-  if (node->kind == FTL_EXPR_MIN) return is_at_most(tile, node->a, limit) || is_at_most(tile, node->b, limit);
-  return node->kind == FTL_EXPR_CONST && node->value <= limit;
-}
-
 // Conditions run once at most: nothing is kept over them. A loop that has one iteration in this launch is a loop to the
 // compiler, which does not know the launch.
-bool ftl_select_repeats(const ftl_select *s, const ftl_tile_op *loop) {
-  if (loop->is_condition || loop->part.once) return false;
-  const ftl_expr_node *lo = &s->tile->exprs[loop->lo], *hi = &s->tile->exprs[loop->hi];
-  bool is_clamped = lo->kind == FTL_EXPR_CONST && hi->kind == FTL_EXPR_MIN;
-  return !is_clamped || !is_at_most(s->tile, loop->hi, lo->value + 1);
-}
+bool ftl_select_repeats(const ftl_tile_op *loop) { return !loop->is_condition && !loop->part.once; }
 
-int32_t ftl_select_depth_after(const ftl_select *s, const ftl_tile_op *op, int32_t depth) {
+int32_t ftl_select_depth_after(const ftl_tile_op *op, int32_t depth) {
   if (op->kind != FTL_TILE_LOOP && op->kind != FTL_TILE_END_LOOP) return depth;
   const ftl_tile_op *loop = op;
   while (loop->kind != FTL_TILE_LOOP || loop->loop_var != op->loop_var) loop--;
-  if (!ftl_select_repeats(s, loop)) return depth;
+  if (!ftl_select_repeats(loop)) return depth;
   return op->kind == FTL_TILE_LOOP ? depth + 1 : depth - 1;
 }
 
@@ -38,7 +27,7 @@ const ftl_tile_op *ftl_select_load_in_loop(const ftl_select *s, int32_t ring) {
   int32_t depth = 0;
   for (int32_t i = 0; i < s->role->num_ops; i++) {
     const ftl_tile_op *op = ftl_select_op_at(s, i);
-    depth = ftl_select_depth_after(s, op, depth);
+    depth = ftl_select_depth_after(op, depth);
     if (op->kind == FTL_TILE_LOAD && op->ring == ring && depth > 0) return op;
   }
   return NULL;
@@ -182,7 +171,7 @@ static int32_t num_kept_groups(const ftl_select *s, const ftl_tile_op *load, int
   int32_t depth = 0, num_found = 0;
   for (int32_t i = 0; i < s->role->num_ops; i++) {
     const ftl_tile_op *op = ftl_select_op_at(s, i);
-    depth = ftl_select_depth_after(s, op, depth);
+    depth = ftl_select_depth_after(op, depth);
     if (op->kind != FTL_TILE_LOAD || op->ref.present != FTL_ALWAYS) continue;
     if (depth > 0 && ftl_select_rings_are_alike(s, ring, op->ring)) return num_groups;
     if (depth == 0 && s->tile->rings[op->ring].columns == s->tile->rings[ring].columns) {

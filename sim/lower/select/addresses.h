@@ -4,9 +4,9 @@
 
 #include "lower/select/shared_stages.h"
 
-bool ftl_select_repeats(const ftl_select *s, const ftl_tile_op *loop);  // false: it runs once at most
+bool ftl_select_repeats(const ftl_tile_op *loop);  // false: it runs once at most
 // How many repeating loops the operations up to this one have entered and not left; `depth`: before it.
-int32_t ftl_select_depth_after(const ftl_select *s, const ftl_tile_op *op, int32_t depth);
+int32_t ftl_select_depth_after(const ftl_tile_op *op, int32_t depth);
 
 const ftl_tile_op *ftl_select_load_in_loop(const ftl_select *s, int32_t ring);  // NULL: no loop loads the ring
 bool ftl_select_multiplies(const ftl_select *s, int32_t ring);                  // some product reads it

@@ -92,7 +92,7 @@ void ftl_select_loop(ftl_select *s, const ftl_tile_op *op) {
   ftl_draft_inst *inst = ftl_select_add(s, FTL_OP_LOOP, 1, NONE, NONE, NONE, NONE);
   inst->inst.arg = (uint16_t)index;
   inst->effects = FTL_EFFECT_PINNED;
-  if (!ftl_select_repeats(s, op)) inst->effects |= FTL_EFFECT_ONCE;
+  if (!ftl_select_repeats(op)) inst->effects |= FTL_EFFECT_ONCE;
   s->loop_counter[op->loop_var] = counter;
   s->loop_index[op->loop_var] = index;
   s->by_threads = op->by_threads;

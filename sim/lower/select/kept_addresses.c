@@ -88,7 +88,7 @@ static bool is_used_in_loop(const ftl_select *s, int32_t value) {
   int32_t depth = 0;
   for (int32_t i = 0; i < s->role->num_ops; i++) {
     const ftl_tile_op *op = ftl_select_op_at(s, i);
-    depth = ftl_select_depth_after(s, op, depth);
+    depth = ftl_select_depth_after(op, depth);
     bool uses = op->dst == value || op->a.value == value || op->b.value == value || op->c.value == value;
     if (uses && depth > 0) return true;
   }
@@ -202,7 +202,7 @@ static void keep_addresses_of(ftl_select *s, int32_t first, int32_t end, bool ma
   int32_t registers = tile_registers(s), depth = 0;
   for (int32_t i = first; i < end; i++) {
     const ftl_tile_op *op = ftl_select_op_at(s, i);
-    depth = ftl_select_depth_after(s, op, depth);
+    depth = ftl_select_depth_after(op, depth);
     if (op->kind != FTL_TILE_MMA || depth == 0) continue;
     // of an alike B beside it: an immediate away
     if (i > 0 && ftl_select_shares_a(op - 1, op) && ftl_select_rings_are_alike(s, op[-1].ring, op->ring)) continue;
@@ -249,9 +249,9 @@ void ftl_select_keep_addresses(ftl_select *s) {
 
 // The end of the loop that begins at operation `loop`; -1: it does not repeat, or holds a loop that does.
 static int32_t end_of_innermost(const ftl_select *s, int32_t loop) {
-  int32_t i = loop, depth = ftl_select_depth_after(s, ftl_select_op_at(s, i), 0);
+  int32_t i = loop, depth = ftl_select_depth_after(ftl_select_op_at(s, i), 0);
   if (depth == 0) return -1;
-  while (depth == 1) depth = ftl_select_depth_after(s, ftl_select_op_at(s, ++i), depth);
+  while (depth == 1) depth = ftl_select_depth_after(ftl_select_op_at(s, ++i), depth);
   return depth == 0 ? i : -1;
 }
 

@@ -16,7 +16,7 @@ static void row_limits(ftl_select *s, const ftl_tile_op *op, bool are_kept, int3
 // Whether what this step finds may serve those behind it: not in a loop that repeats, which would find it anew.
 static bool finds_for_others(const ftl_select *s) {
   int32_t depth = 0;
-  for (int32_t i = 0; i < s->op_idx; i++) depth = ftl_select_depth_after(s, ftl_select_op_at(s, i), depth);
+  for (int32_t i = 0; i < s->op_idx; i++) depth = ftl_select_depth_after(ftl_select_op_at(s, i), depth);
   return s->buffered_code && depth == 0;
 }
 

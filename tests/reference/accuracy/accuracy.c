@@ -45,6 +45,9 @@ static const bound pytorch_bounds[] = {
 static const bound descriptors_bounds[] = {
 #include "bounds_descriptors.def"
 };
+static const bound few_keys_bounds[] = {
+#include "bounds_few_keys.def"
+};
 static const bound h100_bounds[] = {
 #include "bounds_h100.def"
 };
@@ -53,8 +56,8 @@ static const bound h100_bounds[] = {
 // Files that came after the sample of the others was settled, which they would move: those that are taken whole, and
 // those whose blocks were drawn, among them kernels that no one would choose (kernels/measurements/HELDOUT.md), those
 // of one wave of CTAs over ever longer sequences, products of bytes and of warpgroups side by side, PyTorch's
-// memory-efficient attention and split decoding, and Triton's tensor descriptors.
-typedef enum group { SAMPLED, WHOLE, DRAWN, LATEST, THIRTIETH, WAVES, PRODUCTS, PYTORCH, DESCRIPTORS } group;
+// memory-efficient attention and split decoding, Triton's tensor descriptors, and launches of few keys.
+typedef enum group { SAMPLED, WHOLE, DRAWN, LATEST, THIRTIETH, WAVES, PRODUCTS, PYTORCH, DESCRIPTORS, FEW_KEYS } group;
 static const struct {
   const char *name;
   group group;
@@ -71,6 +74,8 @@ static const struct {
                   {"_unseen33_", THIRTIETH},
                   {"_unseen34_", THIRTIETH},
                   {"_unseen35_", THIRTIETH},
+                  {"_unseen36_", THIRTIETH},
+                  {"attention_few_keys_", FEW_KEYS},
                   {"foreign_descriptors_", DESCRIPTORS},
                   {"foreign_efficient_", PYTORCH},
                   {"foreign_splits_", PYTORCH},
@@ -114,7 +119,7 @@ static ftl_validation read_measurements(group wanted) {
   const char *const all[] = {NULL};
   for (size_t i = 0; i < files.gl_pathc; i++) {
     if (group_of(files.gl_pathv[i]) != wanted) continue;
-    if (wanted == WHOLE || wanted == WAVES || wanted == PRODUCTS)
+    if (wanted == WHOLE || wanted == WAVES || wanted == PRODUCTS || wanted == FEW_KEYS)
       add_file(&v, files.gl_pathv[i], wanted, all, 1);
     else
       add_file(&v, files.gl_pathv[i], wanted, workloads, sizeof workloads / sizeof *workloads);
@@ -213,6 +218,10 @@ Test(reference_accuracy, errors_of_memory_efficient_attention_and_of_splits_are_
 
 Test(reference_accuracy, errors_of_tensor_descriptors_are_no_larger_than_stated) {
   check(read_measurements(DESCRIPTORS), descriptors_bounds, sizeof descriptors_bounds / sizeof *descriptors_bounds);
+}
+
+Test(reference_accuracy, errors_of_launches_of_few_keys_are_no_larger_than_stated) {
+  check(read_measurements(FEW_KEYS), few_keys_bounds, sizeof few_keys_bounds / sizeof *few_keys_bounds);
 }
 
 Test(reference_accuracy, errors_on_an_h100_are_no_larger_than_stated) {
