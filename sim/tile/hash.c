@@ -92,11 +92,11 @@ static void add_ref(hasher *h, const ftl_tile_ref *ref) {
 
 static void add_op(hasher *h, const ftl_tile_op *op) {
   const int64_t words[] = {
-      op->kind,        op->fn,          op->dst,       op->ring,       op->ring_a,   op->ring_row,   op->barrier,
-      op->transpose_a, op->lo,          op->hi,        op->loop_var,   op->row0,     op->column0,    op->diagonal,
-      op->transpose_b, op->limit,       op->period,    op->transposed, op->lookup,   op->left,       op->sequence,
-      op->threshold,   op->ring_scales, op->count,     op->by_sign,    op->positive, op->by_threads, op->first_apart,
-      op->behind,      op->part.steps,  op->part.once, op->amid,       op->first_k,  op->num_k,      op->again,
+      op->kind,        op->fn,          op->dst,         op->ring,       op->ring_a,   op->ring_row,   op->barrier,
+      op->transpose_a, op->lo,          op->hi,          op->loop_var,   op->row0,     op->column0,    op->diagonal,
+      op->transpose_b, op->limit,       op->period,      op->transposed, op->lookup,   op->left,       op->sequence,
+      op->threshold,   op->ring_scales, op->count,       op->by_sign,    op->positive, op->by_threads, op->first_apart,
+      op->behind,      op->part.steps,  op->part.once,   op->amid,       op->first_k,  op->num_k,      op->again,
       op->in_shared,   op->as_b,        op->is_condition};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) add(h, words[i]);
   add_operand(h, op->a);

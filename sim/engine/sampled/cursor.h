@@ -44,7 +44,7 @@ typedef struct ftl_tile_run {
   int32_t tile_row_bytes;       // of a wide tile: of the rows of each of its tiles; else 0
   int32_t box_bytes;            // of a row that TMA asks for at a time; 0: not by TMA
   ftl_l2_priority priority;     // of their tensor
-  bool waits_for_channels;      // of DRAM; what straight code before loops loads does not
+  bool waits_for_channels;      // of DRAM (gpu_access.c)
   bool is_ahead;                // for a later step, which the one that asks does not wait for
   bool is_multicast;            // a share of tiles that several CTAs load together: not coalesced
   bool splits_lines;            // a warp's copies ask for parts of lines, one behind the other

@@ -133,7 +133,8 @@ static const ftl_sm_counters *typical_counters(ftl_step_times *times, const ftl_
   const ftl_traffic_counts *counts = &steps->counts;
   int64_t mean = counts->num_loads > 0 ? counts->load_latency_cycles / counts->num_loads : 0;
   int32_t i = 0, row = are_sms_full(times, steps);
-  if (row == 1 && 8 * times->succession.extra_sixteenths > times->whole_cta_sixteenths[1][0]) return &times->succession.counters;
+  if (row == 1 && 8 * times->succession.extra_sixteenths > times->whole_cta_sixteenths[1][0])
+    return &times->succession.counters;
   while (i + 1 < FTL_NUM_STEP_LATENCIES && times->latency_cycles[i + 1] <= mean) i++;
   return &ftl_step_times_point(times, row, i)->counters;
 }

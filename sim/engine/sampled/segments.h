@@ -34,7 +34,7 @@ typedef struct ftl_segment_ref {
   int32_t lookahead;  // iterations between this load and the wait for it: the stages of its ring but that in use and
                       // those that readers hold over a step; 0 in straight code
   int32_t box_bytes;  // of a row that TMA loads at a time, past the tensor's last column too; 0: not by TMA
-  bool is_first;      // into a ring, ahead of loops: the first that it gets, which is waited for before others
+  bool is_first;      // into a ring, in straight code: the first that it gets, which is waited for before others
   bool splits_lines;  // into a ring: a warp's copies ask for parts of lines, one behind the other
   ftl_multicast multicast;  // of a load into a ring
 } ftl_segment_ref;

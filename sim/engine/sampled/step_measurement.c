@@ -1,4 +1,3 @@
-#include "engine/sampled/begin_marks.h"
 #include "engine/sampled/step_measurement.h"
 
 #include <math.h>
@@ -6,6 +5,7 @@
 #include <string.h>
 
 #include "base/integer.h"
+#include "engine/sampled/begin_marks.h"
 #include "engine/sampled/l1_tiles.h"
 #include "engine/sampled/lone_sm.h"
 #include "engine/sampled/loop_marks.h"

@@ -326,9 +326,8 @@ static int64_t refresh_wait_cycles_of(ftl_traffic *traffic, const request *ask) 
 }
 
 // What the last lines of a run wait at their channels beyond what it queues for all of DRAM: they are later than the SM
-// asks for them and takes them in. Tiles of straight code, as those of Q that each CTA has for itself, are in others'
-// way, but wait for refreshes alone: CTAs of a head that begin to loop apart stay so here, and on the chips they do
-// not.
+// asks for them and takes them in. Tiles that do not wait for channels (gpu_access.c) are in others' way, and wait for
+// refreshes alone.
 static int64_t channel_wait_cycles_of(ftl_traffic *traffic, const request *ask, const sampled_outcome *outcome,
                                       const ftl_traffic_wait *wait) {
   const ftl_traffic_found *found = &outcome->sectors;

@@ -230,9 +230,6 @@ static void compare_l2_sectors(const pair_case *c, double most_by_merging_pct) {
                 sampled.metrics.value[FTL_METRIC_l2_sectors], full.metrics.value[FTL_METRIC_l2_sectors]);
 }
 
-// CTAs of a head merge what they ask for as far apart as they come to it, in loops that wait for nothing: by what holds
-// up those that begin beside others (without it 15 % fewer sectors than in `full`, of many waves of three CTAs an SM),
-// and by how long each waits for its queries from DRAM (8 % fewer, of one CTA an SM).
 static double sectors_off_pct(const char *parameters) {
   char of[2][512];
   const char *details[] = {"sampled", "full"};
@@ -246,6 +243,9 @@ static double sectors_off_pct(const char *parameters) {
   return difference_pct(&p[0], &p[1], FTL_METRIC_l2_sectors);
 }
 
+// CTAs of a head merge what they ask for as far apart as they come to it, in loops that wait for nothing: by what holds
+// up those that begin beside others (without it 15 % fewer sectors than in `full`, of many waves of three CTAs an SM),
+// and by how long each waits for its queries from DRAM (8 % fewer, of one CTA an SM).
 Test(unit_engine_sampled, ctas_merge_as_far_apart_as_they_begin) {
   double beside_others = sectors_off_pct(
       "heads=64 seqlen_q=2048 seqlen_kv=128 head_dim=64 block_m=64 block_n=64 num_warps=4 num_stages=2 mma=mma "

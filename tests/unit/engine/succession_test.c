@@ -123,8 +123,8 @@ Test(unit_engine_succession, following_each_other_costs_time_and_code) {
   stop(&t);
 }
 
-// Of two slots the CTAs behind the first ones ask 500 and 700, 600 and 600 cycles after those have ended, in the mean of
-// their warps' loads: their deviation from 600 is the root of (100^2 + 100^2) / 4.
+// Of two slots the CTAs behind the first ones ask 500 and 700, 600 and 600 cycles after those have ended, in the mean
+// of their warps' loads: their deviation from 600 is the root of (100^2 + 100^2) / 4.
 Test(unit_engine_succession, ctas_ask_apart_by_what_they_take_to_their_loads) {
   ftl_begin_marks marks = {.sum = {{0, 2 * 1500, 3200}, {0, 1600, 4 * 3100}}, .count = {{0, 2, 1}, {0, 1, 4}}};
   const int64_t ends[] = {1000, 1000, 2500, 2500, 4000, 4000};
@@ -133,8 +133,8 @@ Test(unit_engine_succession, ctas_ask_apart_by_what_they_take_to_their_loads) {
   cr_expect_eq(ftl_begin_marks_spread(&marks, 2, 3, ends), 0, "one loads nothing ahead of its loops");
 }
 
-// A CTA of three an SM comes to its loads while the other two compute: in `full` 155 to 200 cycles of L2 apart, those of
-// a wave (64 x 64 tiles of 512 keys).
+// A CTA of three an SM comes to its loads while the other two compute: in `full` 155 to 200 cycles of L2 apart, those
+// of a wave (64 x 64 tiles of 512 keys).
 Test(unit_engine_succession, ctas_that_begin_beside_others_ask_at_different_times) {
   timed t;
   start(&t,

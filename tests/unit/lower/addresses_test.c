@@ -80,8 +80,9 @@ Test(unit_lower_addresses, lean_code_compares_the_rows_of_a_tile_that_may_end_in
   cr_expect_eq(ragged.insts[FTL_OP_ISETP] - whole.insts[FTL_OP_ISETP], 2 * 8);
 }
 
-// A kernel is compiled for any number of keys: in a launch with one tile of them its loop is one all the same. nvcc gives
-// 128 x 64 tiles of 8 warps at head_dim 64 156 registers; as straight code they had 122, and two CTAs fitted for one.
+// A kernel is compiled for any number of keys: in a launch with one tile of them its loop is one all the same. nvcc
+// gives 128 x 64 tiles of 8 warps at head_dim 64 156 registers; as straight code they had 122, and two CTAs fitted for
+// one.
 Test(unit_lower_addresses, a_loop_of_one_iteration_is_a_loop) {
   static const char *const keys[] = {"seqlen_kv=64", "seqlen_kv=128"};
   int32_t registers[2];
