@@ -271,6 +271,7 @@ static void write_loop(FILE *out, const ftl_tile_program *program, const ftl_til
   fputs(" .. ", out);
   write_expr(out, program, op->hi);
   if (op->by_threads) fputs(" by threads", out);
+  if (op->is_condition) fputs(" once", out);
 }
 
 static void write_lookup(FILE *out, const ftl_tile_program *program, const ftl_tile_op *op) {
