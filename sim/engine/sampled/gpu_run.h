@@ -33,15 +33,15 @@ typedef struct ftl_begun_step {
 // CTAs of a cluster take their steps together: what one waits for its peers wait for too, since they share loads. The
 // state of a cluster is that of its first CTA.
 typedef struct ftl_cta_state {
-  int64_t cta, start_cycle;       // start_cycle: INT64_MAX where no CTA is
-  int64_t next_tile;              // of a persistent CTA, after `cta`
-  int64_t iteration, trips;       // in the present loop
-  int64_t first_value;            // of its variable
-  int64_t count;                  // iterations that the present event stands for
-  int64_t pace_ticks;             // of one, without queueing
-  int64_t work, stored;           // done by its steps so far (ftl_gpu_run); sectors that they stored
-  int64_t held_ticks;             // for which CTAs that begin as it did are held up on average before they ask for tiles
-  int64_t untimed_ticks;          // of issue slots, by code whose time is that of a loop that did not run
+  int64_t cta, start_cycle;  // start_cycle: INT64_MAX where no CTA is
+  int64_t next_tile;         // of a persistent CTA, after `cta`
+  int64_t iteration, trips;  // in the present loop
+  int64_t first_value;       // of its variable
+  int64_t count;             // iterations that the present event stands for
+  int64_t pace_ticks;        // of one, without queueing
+  int64_t work, stored;      // done by its steps so far (ftl_gpu_run); sectors that they stored
+  int64_t held_ticks;        // for which CTAs that begin as it did are held up on average before they ask for tiles
+  int64_t untimed_ticks;     // of issue slots, by code whose time is that of a loop that did not run
   int64_t latency_before_cycles;  // SM cycles: longest of the loads of code whose time is that of the loop behind it
   int64_t outer, outer_left;      // value of the outer loop's variable, and iterations of it after this one
   int32_t segment;
