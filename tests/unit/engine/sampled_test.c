@@ -230,33 +230,6 @@ static void compare_l2_sectors(const pair_case *c, double most_by_merging_pct) {
                 sampled.metrics.value[FTL_METRIC_l2_sectors], full.metrics.value[FTL_METRIC_l2_sectors]);
 }
 
-static double sectors_off_pct(const char *parameters) {
-  char of[2][512];
-  const char *details[] = {"sampled", "full"};
-  ftl_prediction p[2];
-  ftl_arch *arch = shipped_arch("h200");
-  for (int i = 0; i < 2; i++) {
-    snprintf(of[i], sizeof of[i], "%s clock_mhz=1755 conditions=ncu detail=%s", parameters, details[i]);
-    p[i] = prediction_of(arch, of[i], NULL);
-  }
-  ftl_arch_destroy(arch);
-  return difference_pct(&p[0], &p[1], FTL_METRIC_l2_sectors);
-}
-
-// CTAs of a head merge what they ask for as far apart as they come to it, in loops that wait for nothing: by what holds
-// up those that begin beside others (without it 15 % fewer sectors than in `full`, of many waves of three CTAs an SM),
-// and by how long each waits for its queries from DRAM (8 % fewer, of one CTA an SM).
-Test(unit_engine_sampled, ctas_merge_as_far_apart_as_they_begin) {
-  double beside_others = sectors_off_pct(
-      "heads=64 seqlen_q=2048 seqlen_kv=128 head_dim=64 block_m=64 block_n=64 num_warps=4 num_stages=2 mma=mma "
-      "copy=cp_async code=plain");
-  cr_expect_leq(beside_others, 5, "%f", beside_others);
-  double alone = sectors_off_pct(
-      "heads=33 seqlen_q=512 seqlen_kv=1024 head_dim=128 block_m=128 block_n=64 num_warps=8 num_stages=2 mma=mma "
-      "copy=cp_async code=plain");
-  cr_expect_leq(alone, 6, "%f", alone);
-}
-
 // Unfused attention stores S as fragments, half a sector of 8 rows an instruction. Of eight heads, with which
 // SMs hold all CTAs that fit, S has 524288 sectors, of 3.48 million that L2 is asked for in all where all are sent
 // twice; sent once each, the sum would be 3.02 million: of these 15 % the levels may differ by half a percent. The
