@@ -82,7 +82,8 @@ static void find_gpc_slowness(ftl_gpu_run *run) {
     run->gpc_slowness[gpc] = ftl_gpc_clock_slowness(spread_ppm, gpc, (int32_t)arch->chip_num_gpcs);
 }
 
-// Whether CTAs load what others load too: twice what their tensors have, and more.
+// Whether CTAs load what others load too: twice what their tensors have (a guess; attention has many times that,
+// decoding with a CTA a head once), and more.
 static bool shares_tiles(const ftl_gpu_run *run) {
   ftl_compulsory_bytes needed = ftl_compulsory_bytes_of(run->launch->tile);
   return run->plan.moved_bytes >= 2 * (needed.read + needed.written);
