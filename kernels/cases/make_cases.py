@@ -58,6 +58,7 @@ def write_foreign():
     write("splits.csv", foreign.splits(), FOREIGN_COLUMNS, anything)
     write("types.csv", foreign.types(), [*FOREIGN_COLUMNS, "dtype", "transpose_b"], anything, none_to_calibrate)
     write("descriptors.csv", foreign.descriptors(), FOREIGN_COLUMNS, anything)
+    write("backward.csv", foreign.backward(), FOREIGN_COLUMNS, anything)
     write("triton_wide.csv", foreign.triton_wide(), [*FOREIGN_COLUMNS, "block_k"], anything, none_to_calibrate)
 
 

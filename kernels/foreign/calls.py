@@ -36,6 +36,11 @@ def triton_descriptors_call(case, q, k, v):
     return descriptors_call(case, q, k, v)
 
 
+def triton_backward_call(case, q, k, v):
+    from triton_backward import backward_call
+    return backward_call(case, q, k, v)
+
+
 def triton_paged_call(case, q, k, v):
     from triton_paged import paged_call
     return paged_call(case, q, k, v)
@@ -121,7 +126,7 @@ def sdpa_call(case, q, k, v):
     return gradient_call(o, (q, k, v))
 
 
-CALLS = {"triton": triton_call, "triton_descriptors": triton_descriptors_call, "triton_paged": triton_paged_call, "triton_product": triton_product_call, "triton_softmax": triton_softmax_call, "flex": flex_call, "flex_decode": flex_call, "aten_flash": aten_flash_call, "cublas": cublas_call,
+CALLS = {"triton": triton_call, "triton_descriptors": triton_descriptors_call, "triton_backward": triton_backward_call, "triton_paged": triton_paged_call, "triton_product": triton_product_call, "triton_softmax": triton_softmax_call, "flex": flex_call, "flex_decode": flex_call, "aten_flash": aten_flash_call, "cublas": cublas_call,
          "sdpa_flash": sdpa_call, "sdpa_cudnn": sdpa_call, "sdpa_efficient": sdpa_call, "eager_einsum": eager_call, "eager_baddbmm": eager_call}
 
 

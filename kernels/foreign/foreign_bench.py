@@ -72,7 +72,7 @@ def checked(case, call, out, q, k, v):
 def compile_only(cases, index, count):
     for case in [c for c in cases if c["source"].startswith(("triton", "flex"))][index::count]:
         try:
-            small = dict(case, batch="1", heads="2", kv_heads="2", seqlen_q="512", seqlen_kv="512") if case["source"] in ("triton", "triton_descriptors") else case
+            small = dict(case, batch="1", heads="2", kv_heads="2", seqlen_q="512", seqlen_kv="512") if case["source"] in ("triton", "triton_descriptors", "triton_backward") else case
             make_call(small, *make_inputs(small))()
         except Exception as error:  # a configuration that does not fit says so again, and for the record, in the main run
             print(f"{case}: {type(error).__name__}", file=sys.stderr)

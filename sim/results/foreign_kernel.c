@@ -106,6 +106,17 @@ static ftl_status set_triton_descriptors(ftl_spec *spec, const ftl_measurement *
   return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_code, "lean", error) : status;
 }
 
+// The backward pass in two kernels of products (kernels/foreign/triton_backward.py). Its pipeliner leaves loops of one
+// stage alone: tiles come through registers.
+static ftl_status set_triton_backward(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
+  ftl_status status = need_triton_tile(spec, row, error);
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_dq, "kernel", error);
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_code, "lean", error);
+  if (status == FTL_OK) status = set_triton_buffers(spec, row, error);
+  if (status != FTL_OK || spec->value[FTL_PARAM_num_stages] > 1) return status;
+  return ftl_columns_set(spec, FTL_PARAM_copy, "ldg", error);
+}
+
 // Triton's pipeliner puts ceil((num_stages - 2) / 2) stages between the entries of a block table and the copies that
 // need them (AssignLatencies, one level of indirection): of num_stages, half are left as buffers of K and V.
 static ftl_status set_triton_paged(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
@@ -430,6 +441,7 @@ static const struct {
 } foreign_kernels[] = {
     {"triton", "fwd", "", "flash2_fwd", set_triton_attention},
     {"triton_descriptors", "fwd", "", "flash2_fwd", set_triton_descriptors},
+    {"triton_backward", "bwd", "", "flash2_bwd", set_triton_backward},
     {"triton_paged", "fwd", "", "paged_decode", set_triton_paged},
     {"triton_product", "fwd", "", "matmul_tiled", set_triton_product},
     {"triton_softmax", "fwd", "", "softmax_safe", set_triton_softmax},

@@ -44,6 +44,17 @@ def descriptors():
     return rows
 
 
+def backward():
+    """Triton's backward kernels: block_m rows a step, block_n kept; narrow and wide steps, one warpgroup and two."""
+    rows = []
+    for shape in ((4, 16, 16, 2048, 64, 0), (4, 16, 16, 2048, 64, 1), (2, 16, 16, 4096, 128, 0), (1, 24, 24, 3072, 128, 1),
+                  (16, 8, 8, 768, 64, 1), (8, 12, 12, 1536, 128, 0)):
+        for config in ((32, 128, 4, 2), (32, 128, 4, 4), (32, 64, 4, 3), (64, 64, 4, 2), (64, 128, 4, 1), (64, 128, 8, 2),
+                       (64, 128, 8, 3), (128, 128, 8, 2), (16, 128, 4, 3)):
+            rows.append(foreign_case("triton_backward", shape, config, **BACKWARD))
+    return rows
+
+
 def library():
     rows = []
     for heads_dim in (64, 128):
