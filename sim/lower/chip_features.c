@@ -1,6 +1,7 @@
 #include "lower/chip_features.h"
 
 #include "arch/topology.h"
+#include "lower/fragment.h"
 #include "lower/shared_layout.h"
 
 static ftl_status lacks(const ftl_arch *arch, const char *what, const char *since, ftl_error *error) {
@@ -92,11 +93,12 @@ static ftl_status check_roles(const ftl_tile_program *tile, ftl_copy copy, ftl_e
                              " has producer and consumer warps, which needs copy=tma");
 }
 
-// Copies and fragments move 16 bytes at a time.
-static ftl_status check_ring_rows(const ftl_tile_program *tile, ftl_error *error) {
+// Copies and fragments move 16 bytes at a time; but numbers of columns those of a lane, by cp.async.
+static ftl_status check_ring_rows(const ftl_tile_program *tile, ftl_copy copy, ftl_error *error) {
   for (int32_t r = 0; r < tile->num_rings; r++) {
     const ftl_ring *ring = &tile->rings[r];
     int32_t row_bytes = ring->columns * ftl_dtype_bytes(ring->dtype);
+    if (copy == FTL_COPY_CP_ASYNC && ftl_ring_holds_columns(ring) && ring->rows % FTL_OPERAND_COLUMNS == 0) continue;
     if (row_bytes % FTL_CHUNK_BYTES != 0)
       return ftl_error_set_about(error, FTL_INFEASIBLE, tile->name,
                                  ": ring %s has rows of %d bytes; allowed are multiples of %d", ring->name, row_bytes,
@@ -112,5 +114,5 @@ ftl_status ftl_lower_check_features(const ftl_tile_program *tile, const ftl_arch
   if (status == FTL_OK) status = check_threads(tile, arch, error);
   if (status == FTL_OK) status = check_cluster(tile, arch, copy, error);
   if (status == FTL_OK) status = check_roles(tile, copy, error);
-  return status == FTL_OK ? check_ring_rows(tile, error) : status;
+  return status == FTL_OK ? check_ring_rows(tile, copy, error) : status;
 }

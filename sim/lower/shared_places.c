@@ -44,9 +44,10 @@ static void place_rings(ftl_warp_program *program, ftl_shared_layout *layouts, c
   for (int32_t r = 0; r < tile->num_rings; r++) {
     const ftl_ring *ring = &tile->rings[r];
     ftl_shared_order order = in_blocks ? FTL_SHARED_SWIZZLED_BLOCKS : FTL_SHARED_SWIZZLED_ROWS;
+    int32_t alignment = async && !ftl_ring_holds_columns(ring) ? ASYNC_ALIGNMENT_BYTES : ALIGNMENT_BYTES;
     if (is_gathered(tile, r)) order = FTL_SHARED_SWIZZLED_PAIRS;
     layouts[r] = ftl_shared_layout_of(ring->rows, ring->columns, ftl_dtype_bytes(ring->dtype), order);
-    int32_t stage_bytes = ftl_round_up32(layouts[r].stage_bytes, async ? ASYNC_ALIGNMENT_BYTES : ALIGNMENT_BYTES);
+    int32_t stage_bytes = ftl_round_up32(layouts[r].stage_bytes, alignment);
     bool mbarrier = by_tma && (ftl_select_is_loaded(tile, r) || ftl_select_is_put_across(tile, r));
     int32_t box_bytes = by_tma ? layouts[r].block_columns * layouts[r].element_bytes : 0;
     program->rings[r] = (ftl_warp_ring){

@@ -54,9 +54,24 @@ static ftl_status check_load_direct(const ftl_check *check, const ftl_tile_op *o
   return ftl_check_vector(check, dst, tensor);
 }
 
+static bool is_columns(const ftl_check *check, int32_t value) {
+  return ftl_check_is_value(check, value) && check->program->values[value].kind == FTL_VALUE_COLUMNS;
+}
+
+static ftl_status check_fetch_columns(const ftl_check *check, const ftl_tile_op *op) {
+  const ftl_ring *ring = &check->program->rings[op->ring];
+  const ftl_value *dst = &check->program->values[op->dst];
+  if (op->as_b || !ftl_ring_holds_columns(ring) || dst->columns != ring->rows || dst->dtype != ring->dtype)
+    return ftl_check_fail(check, "ring %s does not hold a number for each column of %s", ring->name, dst->name);
+  if (ftl_tile_num_copies(check->program, op->dst) > 1)
+    return ftl_check_fail(check, "the groups of a role do not fetch %s for each of them", dst->name);
+  return FTL_OK;
+}
+
 static ftl_status check_fetch(const ftl_check *check, const ftl_tile_op *op) {
   ftl_status status = ftl_check_ring_role(check, op->ring, false);
   if (status != FTL_OK) return status;
+  if (is_columns(check, op->dst)) return check_fetch_columns(check, op);
   if (!ftl_check_is_tile(check, op->dst)) return ftl_check_fail(check, "the destination is not a tile of this role");
   if (op->as_b) return ftl_check_fetched_b(check, op, op->dst);
   const ftl_ring *ring = &check->program->rings[op->ring];

@@ -48,6 +48,7 @@ typedef enum ftl_tile_op_kind {
   // ---- registers and shared memory ----
   FTL_TILE_FILL,  // dst <- immediate, all elements
   // dst (TILE) <- the waited-for stage of ring: into MMA A-operand registers.
+  //   dst (COLUMNS) <- that of a ring of one column (fp32), whose row i is dst's column i.
   //   as_b: the role's share of it as B of products (a TILE of 16 bits, [n][k] of that B, which is stored as
   //   transpose_b says): as A-operand registers hold 16 x 16 elements [m][k], they hold B of 16 columns
   FTL_TILE_FETCH,

@@ -146,6 +146,10 @@ int32_t ftl_tile_terms_of_b(const ftl_tile_program *program, const ftl_tile_op *
 int32_t ftl_tile_first_term_of_b(const ftl_tile_program *program, const ftl_tile_op *mma);
 // Whether a PUT, DEQUANTIZE or TRANSPOSE fills the ring.
 bool ftl_tile_ring_is_put(const ftl_tile_program *program, int32_t ring);
+// Whether its stages hold a number a column of products, which FETCH brings to registers as a COLUMNS value.
+static inline bool ftl_ring_holds_columns(const ftl_ring *ring) {
+  return ring->dtype == FTL_FP32 && ring->columns == 1;
+}
 // Whether threads have stored its stages when they commit them: put, or loaded through registers.
 bool ftl_tile_ring_is_stored(const ftl_tile_program *program, int32_t ring);
 // Groups of columns of ring `to` with a scale each in ring `scales`; 0: it has no scale for each row and group. As many

@@ -185,7 +185,7 @@ static int32_t num_kept_groups(const ftl_select *s, const ftl_tile_op *load, int
 void ftl_select_copy_offsets(ftl_select *s, int32_t ring_idx) {
   ftl_select_ring *ring = &s->rings[ring_idx];
   const ftl_tile_op *load = ftl_select_load_in_loop(s, ring_idx);
-  if (!load) return;
+  if (!load || ftl_ring_holds_columns(&s->tile->rings[ring_idx])) return;
   for (int32_t r = 0; r < ring_idx; r++) {
     // CUTLASS's tensors have strides of their own, Triton's copies their pointers
     if (s->buffered_code || ftl_select_carries_pointers(s) || s->rings[r].num_row_groups == 0 ||

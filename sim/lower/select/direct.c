@@ -1,5 +1,4 @@
-// Global memory straight into registers and back: LOAD_TILE, LOAD_ROWS, LOAD_COLUMNS, and the stores of row-wise
-// values.
+// Global memory straight into registers and back: LOAD_TILE, LOAD_ROWS, and the stores of row-wise values.
 #include "base/integer.h"
 #include "lower/select/select.h"
 
@@ -165,24 +164,6 @@ void ftl_select_load_rows(ftl_select *s, const ftl_tile_op *op) {
                             ? ftl_select_row_access(s, op->dst, ref, slab, 0, element_bytes)
                             : fragment_rows(s, op->dst, ref, slab, element_bytes);
     ftl_select_add_ldg(s, &op->ref, access, rows, address, ftl_select_row_predicate(s, &op->ref));
-  }
-}
-
-// Every warp loads all columns: the adjacent ones of a fragment, which its lanes hold in as many groups, at once.
-void ftl_select_load_columns(ftl_select *s, const ftl_tile_op *op) {
-  uint16_t ref = begin_tile(s, &op->ref);
-  int32_t address = ftl_select_row_address(s, &op->ref), columns = s->shape.accumulator_columns;
-  ftl_fragment_map map = s->values[op->dst].map;
-  for (int32_t i = 0; i < map.per_slab; i++) {
-    int32_t fragment = ftl_select_fragment(s, op->dst, 0, i);
-    if (ftl_select_is_ragged(s, &op->ref)) zero(s, fragment, map.num_registers);
-    ftl_access access = {.ref = ref,
-                         .num_rows = (uint16_t)columns,
-                         .row = i * columns,
-                         .row_step = 1,
-                         .bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype),
-                         .row_warps = s->role->num_warps};
-    ftl_select_add_ldg(s, &op->ref, access, fragment, address, ftl_select_row_predicate(s, &op->ref));
   }
 }
 

@@ -440,7 +440,9 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
 }
 
 void ftl_select_load(ftl_select *s, const ftl_tile_op *op) {
-  if (s->copy == FTL_COPY_TMA)
+  if (s->copy == FTL_COPY_CP_ASYNC && ftl_ring_holds_columns(&s->tile->rings[op->ring]))
+    ftl_select_copy_columns(s, op);
+  else if (s->copy == FTL_COPY_TMA)
     ftl_select_load_by_tma(s, op);
   else
     load_by_lanes(s, op);

@@ -97,6 +97,10 @@ static void fetch_b(ftl_select *s, const ftl_tile_op *op) {
 }
 
 void ftl_select_fetch(ftl_select *s, const ftl_tile_op *op) {
+  if (s->tile->values[op->dst].kind == FTL_VALUE_COLUMNS) {
+    ftl_select_fetch_columns(s, op);
+    return;
+  }
   if (op->as_b) {
     fetch_b(s, op);
     return;

@@ -418,6 +418,8 @@ void ftl_select_load(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_load_tile(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_load_rows(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_load_columns(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_copy_columns(ftl_select *s, const ftl_tile_op *op);   // LOAD of a ring that holds columns, by cp.async
+void ftl_select_fetch_columns(ftl_select *s, const ftl_tile_op *op);  // FETCH of one
 void ftl_select_commit(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_wait(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_release(ftl_select *s, const ftl_tile_op *op);
