@@ -26,6 +26,33 @@ static int32_t conversion_of(const ftl_select *s, int32_t value) {
   return -1;
 }
 
+static bool reads(const ftl_tile_op *op, int32_t value) {
+  return op->a.value == value || op->b.value == value || op->c.value == value;
+}
+
+// Whether an operation from `i` on, in the same loop, reads the value.
+static bool is_read_from(const ftl_select *s, int32_t i, int32_t value) {
+  for (; i < s->role->num_ops && ftl_select_op_at(s, i)->kind != FTL_TILE_END_LOOP; i++)
+    if (reads(ftl_select_op_at(s, i), value)) return true;
+  return false;
+}
+
+// Whether what is converted is made of another accumulator of its shape, which ends there (dS of dP and of P): ptxas
+// writes the operand over that one. Source: kernels/foreign/triton_backward.py, whose kernels of dQ have as many
+// registers as S, dP and dQ and what lies below accumulators (122 of 64 queries a warpgroup by 64 keys, head_dim 64).
+static bool ends_another(const ftl_select *s, int32_t accumulator, int32_t conversion) {
+  const ftl_value *values = s->tile->values, *of_it = &values[accumulator];
+  for (int32_t i = s->op_idx; i < conversion; i++) {
+    const ftl_tile_op *op = ftl_select_op_at(s, i);
+    if (op->kind != FTL_TILE_ELEM || op->dst != accumulator) continue;
+    int32_t other = op->a.value == accumulator ? op->b.value : op->a.value;
+    if (other < 0 || other == accumulator || values[other].kind != FTL_VALUE_TILE) continue;
+    if (values[other].rows == of_it->rows && values[other].columns == of_it->columns && !is_read_from(s, i + 1, other))
+      return true;
+  }
+  return false;
+}
+
 // Whether what adds up the accumulator may do so behind the product of what it is converted to.
 static bool is_added_behind(const ftl_select *s, int32_t accumulator, int32_t conversion) {
   for (int32_t i = s->op_idx; i < conversion; i++) {
@@ -74,7 +101,7 @@ void ftl_select_reserve_operands(ftl_select *s, int32_t accumulator) {
   if (s->mma != FTL_MMA_WGMMA || value->reserve != NONE) return;
   int32_t conversion = conversion_of(s, accumulator);
   operand_use use = conversion < 0 ? NO_OPERAND : use_of(s, conversion);
-  if (use == NO_OPERAND) return;
+  if (use == NO_OPERAND || ends_another(s, accumulator, conversion)) return;
   int32_t count = num_reserves(s, conversion, use), registers = registers_beside(s, value, use) / count;
   for (int32_t i = 0; i < count; i++) {
     int32_t reserve = ftl_draft_value_add(&s->draft, registers, 0);
