@@ -12,11 +12,15 @@ typedef struct products {
   ftl_backward *f;
   int32_t kept_tensor[2], step_tensor[2];
   ftl_expr kept_head, step_head;
-  int32_t kept[2], step[2];                   // rings
+  int32_t role, kept[2], step[2];             // rings
   int32_t scores, products, probs, d_scores;  // S, then P; dP, then dS; each rounded to 16 bits
   int32_t lse, delta;                         // COLUMNS of dK and dV's kernel, ROWS of dQ's
+  int32_t lse_ring, delta_ring;  // of these columns, where steps refill late; -1: loaded as they are needed
   ftl_query_steps steps;
   int32_t listed;  // table: the tiles at these positions; -1: the positions are tiles
+  // Each loop over steps fills its buffers, refills them after a step's products and leaves none full.
+  bool refills_late;
+  int32_t refill_barrier;  // named: all warps have left the buffers that a late refill writes
 } products;
 
 // ---- what cannot exist on any GPU ----
@@ -34,6 +38,9 @@ ftl_status ftl_backward_check_products(const ftl_spec *spec, ftl_error *error) {
                          "block_n=%lld num_warps=%lld: the warps share the block_n rows that a CTA keeps, each a "
                          "multiple of 16",
                          (long long)block_n, (long long)num_warps);
+  if (v[FTL_PARAM_refill] == FTL_REFILL_LATE &&
+      (v[FTL_PARAM_copy] != FTL_SPEC_COPY_CP_ASYNC || v[FTL_PARAM_num_stages] == 1))
+    return ftl_error_set(error, FTL_INFEASIBLE, "refill=late: of backward steps with copy=cp_async, num_stages >= 2");
   if (v[FTL_PARAM_dropout_p] != 0 && v[FTL_PARAM_block_m] % FTL_DROPOUT_COLUMNS != 0)
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "block_m=%lld: with dropout_p random numbers come for %d keys at a time, a multiple of that",
@@ -51,6 +58,8 @@ static void declare(products *p) {
   const ftl_attention *a = &p->f->a;
   const int32_t padded[] = {a->padded_head_dim, a->padded_head_dim_v};
   int32_t role = ftl_builder_role(b, "main", p->f->num_warps, 0), readers = 1 << role;
+  p->role = role;
+  p->lse_ring = p->delta_ring = -1;
   for (int i = 0; i < 2; i++)
     p->kept[i] = ftl_builder_ring(b, i ? "kept 1" : "kept 0", a->dtype, a->block_n, padded[i], 1, role, readers);
   for (int i = 0; i < 2; i++)
@@ -60,6 +69,8 @@ static void declare(products *p) {
   p->products = ftl_builder_tile(b, "dp", FTL_FP32, a->block_n, a->block_m);
   p->probs = ftl_builder_tile(b, "p", a->dtype, a->block_n, a->block_m);
   p->d_scores = ftl_builder_tile(b, "ds", a->dtype, a->block_n, a->block_m);
+  p->refills_late = p->f->spec->value[FTL_PARAM_refill] == FTL_REFILL_LATE;
+  if (p->refills_late) p->refill_barrier = ftl_builder_named_barrier(b, "refill", readers);
 }
 
 // Under a block mask the steps are those of the kept tile's list.
@@ -84,28 +95,80 @@ static void load_kept(const products *p) {
         ftl_backward_ref(p->f, p->kept_tensor[i], p->kept_head, p->f->tile.row, p->f->a.block_n, columns_of(p, i)));
 }
 
-// An empty stage beyond the last step.
-static void load_step(const products *p, int i, ftl_expr j) {
+// An empty stage from step `end` on.
+static void load_step_before(const products *p, int i, ftl_expr j, ftl_expr end) {
   ftl_tile_ref ref =
       ftl_backward_ref(p->f, p->step_tensor[i], p->step_head, row_of_step(p, j), p->f->a.block_m, columns_of(p, i));
-  ref.present = ftl_sub(p->f->b, p->steps.end, j);
+  ref.present = ftl_sub(p->f->b, end, j);
   ftl_fill_stage(p->f->b, p->step[i], ref);
+}
+
+static void load_step(const products *p, int i, ftl_expr j) { load_step_before(p, i, j, p->steps.end); }
+
+static int32_t num_ahead(const products *p) { return p->f->num_stages - 1; }
+
+static void load_columns_before(const products *p, int32_t ring, int32_t tensor, ftl_expr j, ftl_expr end) {
+  if (ring < 0) return;
+  ftl_tile_ref ref = ftl_backward_ref(p->f, tensor, p->step_head, row_of_step(p, j), p->f->a.block_m, 1);
+  ref.present = ftl_sub(p->f->b, end, j);
+  ftl_fill_stage(p->f->b, ring, ref);
+}
+
+// All that step j reads of memory.
+static void load_all_before(const products *p, ftl_expr j, ftl_expr end) {
+  for (int i = 0; i < 2; i++) load_step_before(p, i, j, end);
+  load_columns_before(p, p->lse_ring, p->f->t.lse, j, end);
+  load_columns_before(p, p->delta_ring, p->f->t.delta, j, end);
+}
+
+// The buffers that are asked for ahead of steps first .. end-1.
+static void fill_ahead(const products *p, ftl_expr first, ftl_expr end) {
+  for (int32_t j = 0; j < num_ahead(p); j++) load_all_before(p, ftl_add(p->f->b, first, ftl_const(p->f->b, j)), end);
+}
+
+// Stages that were asked for past the last step are empty: the next loop must find none.
+static void drain(const products *p) {
+  const int32_t rings[] = {p->step[0], p->step[1], p->lse_ring, p->delta_ring};
+  for (int i = 0; i < 4; i++) {
+    for (int32_t j = 0; rings[i] >= 0 && j < num_ahead(p); j++) {
+      ftl_wait(p->f->b, rings[i]);
+      ftl_release(p->f->b, rings[i]);
+    }
+  }
 }
 
 // What is read next is waited for; then the step num_stages - 1 ahead is asked for.
 static void next_step(const products *p, int i, ftl_expr j) {
   ftl_builder *b = p->f->b;
-  int32_t ahead = p->f->num_stages - 1;
+  int32_t ahead = num_ahead(p);
   if (ahead == 0) load_step(p, i, j);
   ftl_wait(b, p->step[i]);
   if (ahead > 0) load_step(p, i, ftl_add(b, j, ftl_const(b, ahead)));
 }
 
+// All that a step reads, at once.
+static void begin_late(const products *p) {
+  const int32_t rings[] = {p->step[0], p->step[1], p->lse_ring, p->delta_ring};
+  for (int i = 0; i < 4; i++)
+    if (rings[i] >= 0) ftl_wait(p->f->b, rings[i]);
+}
+
+static void leave_early(const products *p, int i) {
+  if (!p->refills_late) ftl_release(p->f->b, p->step[i]);
+}
+
+// The tiles ahead, when the step's last product runs; `end`: of the loop.
+static void refill_late(const products *p, ftl_expr j, ftl_expr end) {
+  ftl_expr ahead = ftl_add(p->f->b, j, ftl_const(p->f->b, num_ahead(p)));
+  ftl_sync(p->f->b, p->refill_barrier);
+  load_all_before(p, ahead, end);
+  for (int i = 0; i < 2; i++) ftl_release(p->f->b, p->step[i]);
+}
+
 static void start(const products *p) {
   ftl_builder *b = p->f->b;
   load_kept(p);
-  for (int32_t j = 0; j < p->f->num_stages - 1; j++)
-    for (int i = 0; i < 2; i++) load_step(p, i, ftl_add(b, p->steps.first, ftl_const(b, j)));
+  if (!p->refills_late) fill_ahead(p, p->steps.first, p->steps.end);
   for (int i = 0; i < 2; i++) ftl_wait(b, p->kept[i]);
 }
 
@@ -127,9 +190,13 @@ typedef void (*step_fn)(const products *p, ftl_expr j, bool masked, const int32_
 
 static void loop(const products *p, ftl_expr lo, ftl_expr hi, bool masked, step_fn step, const int32_t *accumulators) {
   if (lo == hi) return;  // empty whatever the CTA
+  if (p->refills_late) fill_ahead(p, lo, hi);
   ftl_expr j = ftl_loop_value(p->f->b, ftl_loop(p->f->b, lo, hi));
+  if (p->refills_late) begin_late(p);
   step(p, j, masked, accumulators);
+  if (p->refills_late) refill_late(p, j, hi);
   ftl_end_loop(p->f->b);
+  if (p->refills_late) drain(p);
 }
 
 static void walk(const products *p, step_fn step, const int32_t *accumulators) {
@@ -151,26 +218,47 @@ static void load_columns(const products *p, int32_t value, int32_t tensor, ftl_e
   ftl_load_columns(p->f->b, value, ftl_backward_ref(p->f, tensor, p->step_head, query, p->f->a.block_m, 1));
 }
 
+// What has come through shared memory leaves its stage free.
+static void fetch_columns(const products *p, int32_t value, int32_t ring) {
+  if (ring < 0) return;
+  ftl_fetch(p->f->b, value, ring);
+  ftl_release(p->f->b, ring);
+}
+
 static void step_dk_dv(const products *p, ftl_expr j, bool masked, const int32_t *accumulators) {
   const ftl_backward *f = p->f;
   ftl_builder *b = f->b;
   ftl_expr query = row_of_step(p, j);
-  next_step(p, SCORES, j);
-  load_columns(p, p->lse, f->t.lse, query);
-  load_columns(p, p->delta, f->t.delta, query);
+  if (!p->refills_late) {
+    next_step(p, SCORES, j);
+    load_columns(p, p->lse, f->t.lse, query);
+    load_columns(p, p->delta, f->t.delta, query);
+  }
+  fetch_columns(p, p->lse, p->lse_ring);
   multiply_step(p, SCORES, p->scores);
   if (masked) ftl_attention_mask_transposed(b, &f->a, f->lengths, p->scores, f->tile.row, query);
   ftl_backward_prepare_lse(f, p->lse);
   ftl_backward_exponentiate(f, p->scores, p->lse);
   ftl_attention_dropout_by_sign(b, &f->a, &f->tile, p->scores, query, f->tile.row, true);
   ftl_backward_round_probs(f, p->probs, p->scores);
-  next_step(p, PRODUCTS, j);
+  if (!p->refills_late) next_step(p, PRODUCTS, j);
   ftl_mma_value(b, accumulators[1], p->probs, p->step[PRODUCTS], false);
   multiply_step(p, PRODUCTS, p->products);
-  ftl_release(b, p->step[PRODUCTS]);
+  leave_early(p, PRODUCTS);
+  fetch_columns(p, p->delta, p->delta_ring);
   differentiate(p);
   ftl_mma_value(b, accumulators[0], p->d_scores, p->step[SCORES], false);
-  ftl_release(b, p->step[SCORES]);
+  leave_early(p, SCORES);
+}
+
+static void declare_columns(products *p) {
+  ftl_builder *b = p->f->b;
+  int32_t rows = p->f->a.block_m;
+  p->lse = ftl_builder_columns(b, "lse", rows);
+  p->delta = ftl_builder_columns(b, "delta", rows);
+  if (!p->refills_late) return;
+  p->lse_ring = ftl_builder_ring(b, "lse", FTL_FP32, rows, 1, num_ahead(p), p->role, 1 << p->role);
+  p->delta_ring = ftl_builder_ring(b, "delta", FTL_FP32, rows, 1, num_ahead(p), p->role, 1 << p->role);
 }
 
 void ftl_backward_write_dk_dv(ftl_backward *f) {
@@ -188,8 +276,7 @@ void ftl_backward_write_dk_dv(ftl_backward *f) {
   for (int i = 0; i < 2; i++)
     accumulators[i] =
         ftl_builder_tile(b, i ? "dv" : "dk", FTL_FP32, a->block_n, i ? a->padded_head_dim_v : a->padded_head_dim);
-  p.lse = ftl_builder_columns(b, "lse", a->block_m);
-  p.delta = ftl_builder_columns(b, "delta", a->block_m);
+  declare_columns(&p);
   choose_steps(&p, ftl_backward_query_steps(f));
   start(&p);
   for (int i = 0; i < 2; i++) ftl_fill(b, accumulators[i], 0.0f);
@@ -206,17 +293,17 @@ static void step_dq(const products *p, ftl_expr j, bool masked, const int32_t *a
   const ftl_backward *f = p->f;
   ftl_builder *b = f->b;
   ftl_expr key = row_of_step(p, j);
-  next_step(p, SCORES, j);
+  if (!p->refills_late) next_step(p, SCORES, j);
   multiply_step(p, SCORES, p->scores);
   if (masked) ftl_attention_mask_lengths(b, &f->a, f->lengths, p->scores, f->tile.row, key, 0);
   ftl_backward_exponentiate(f, p->scores, p->lse);
   ftl_attention_dropout_by_sign(b, &f->a, &f->tile, p->scores, f->tile.row, key, false);
-  next_step(p, PRODUCTS, j);
+  if (!p->refills_late) next_step(p, PRODUCTS, j);
   multiply_step(p, PRODUCTS, p->products);
-  ftl_release(b, p->step[PRODUCTS]);
+  leave_early(p, PRODUCTS);
   differentiate(p);
   ftl_mma_value(b, accumulators[0], p->d_scores, p->step[SCORES], false);
-  ftl_release(b, p->step[SCORES]);
+  leave_early(p, SCORES);
 }
 
 // Tiles of block_n queries see these steps of block_m keys.

@@ -86,6 +86,21 @@ static void resolve(ftl_spec *spec, ftl_param param, int64_t value) {
   if (ftl_spec_takes(spec, param) && spec->value[param] == 0) spec->value[param] = value;
 }
 
+// With no row maximum to find, which needs scaled scores or scales itself, one multiply-add scales and shifts.
+static int64_t scaling_of(const ftl_spec *spec, const form *f) {
+  bool knows_lse = ftl_spec_takes(spec, FTL_PARAM_dq) && spec->value[FTL_PARAM_dq] == FTL_DQ_KERNEL;
+  return knows_lse ? FTL_SCALING_EXPONENT : f->scaling;
+}
+
+// Backward steps refill early, or late where Triton's pipeliner is at work.
+static int64_t refill_of(const ftl_spec *spec, const form *f) {
+  const int64_t *v = spec->value;
+  if (!ftl_spec_takes(spec, FTL_PARAM_dq)) return f->refill;
+  bool is_pipelined = v[FTL_PARAM_dq] == FTL_DQ_KERNEL && v[FTL_PARAM_code] == FTL_CODE_LEAN &&
+                      v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] == FTL_SPEC_COPY_CP_ASYNC;
+  return is_pipelined && v[FTL_PARAM_num_stages] > 1 ? FTL_REFILL_LATE : FTL_REFILL_EARLY;
+}
+
 // Only beside a wgmma's product does ptxas add up exponentials.
 static int64_t row_sums_of(const ftl_spec *spec, const form *f) {
   bool has_wgmma = spec->value[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA;
@@ -137,13 +152,13 @@ void ftl_spec_resolve_code(ftl_spec *spec) {
   // Loads to registers are stored to shared memory by the step that waits for them: no buffer is refilled earlier.
   bool has_async_copies = spec->value[FTL_PARAM_copy] != FTL_SPEC_COPY_LDG;
   resolve(spec, FTL_PARAM_code, f->code);
-  resolve(spec, FTL_PARAM_scaling, f->scaling);
+  resolve(spec, FTL_PARAM_scaling, scaling_of(spec, f));
   resolve(spec, FTL_PARAM_row_sums, row_sums_of(spec, f));
   resolve(spec, FTL_PARAM_guard, f->guard);
   resolve(spec, FTL_PARAM_exp2, f->exp2);
   resolve(spec, FTL_PARAM_mask_steps, mask_steps_of(spec, f));
   resolve(spec, FTL_PARAM_q_operand, f->q_operand);
-  if (has_async_copies) resolve(spec, FTL_PARAM_refill, f->refill);
+  if (has_async_copies) resolve(spec, FTL_PARAM_refill, refill_of(spec, f));
   // Packed sequences follow each other head by head, whatever the program (packed_batch.h).
   bool is_packed = ftl_spec_takes(spec, FTL_PARAM_lengths) && spec->value[FTL_PARAM_lengths] != 0;
   resolve(spec, FTL_PARAM_head_order, is_packed ? FTL_SEQUENCES_FIRST : f->head_order);

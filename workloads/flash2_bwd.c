@@ -108,6 +108,13 @@ static ftl_status build_launch(const batch *c, const launch *l, ftl_tile_program
   return status;
 }
 
+static ftl_status check_refill(const ftl_spec *spec, bool atomics, ftl_error *error) {
+  int64_t refill = spec->value[FTL_PARAM_refill];
+  bool is_early = refill == FTL_REFILL_EARLY || refill == FTL_REFILL_AUTO;
+  if (is_early || (refill == FTL_REFILL_LATE && !atomics)) return FTL_OK;
+  return ftl_error_set(error, FTL_INFEASIBLE, "backward steps refill early, or late with dq=kernel");
+}
+
 static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
   static const launch with_kernel[] = {{"flash2_bwd_delta", ftl_backward_write_delta, 0, 0, STREAMS_ROWS},
                                        {"flash2_bwd_dk_dv", ftl_backward_write_dk_dv, 2, 2, KEEPS_KEYS},
@@ -122,7 +129,8 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
   int wanted = spec->value[FTL_PARAM_heads] == spec->value[FTL_PARAM_kv_heads] ? 3 : 4;
   batch c;
   *num_launches = 0;
-  ftl_status status = (atomics ? ftl_backward_check_atomics : ftl_backward_check_products)(spec, error);
+  ftl_status status = check_refill(spec, atomics, error);
+  if (status == FTL_OK) status = (atomics ? ftl_backward_check_atomics : ftl_backward_check_products)(spec, error);
   if (status == FTL_OK) status = batch_init(&c, spec, error);
   if (status != FTL_OK) return status;
   for (int i = 0; status == FTL_OK && i < wanted; i++) {
@@ -139,7 +147,7 @@ const ftl_workload ftl_workload_flash2_bwd = {
         "FlashAttention-2 backward: delta, then dK and dV by tiles of keys, and dQ by a kernel of its own or by "
         "atomics",
     .accepts = (FTL_TAKES_ALL | FTL_TAKES(dq) | FTL_TAKES_MASK | FTL_TAKES(dropout_p) | FTL_TAKES(lengths) |
-                FTL_TAKES_SOFTMAX_FORM | FTL_TAKES(head_order)) &
+                FTL_TAKES_SOFTMAX_FORM | FTL_TAKES(head_order) | FTL_TAKES(refill)) &
                ~(FTL_TAKES(row_sums) | FTL_TAKES(guard) | FTL_TAKES(persistent) | FTL_TAKES(splits) |
                  FTL_TAKES(softmax) | FTL_TAKES(q_operand) | FTL_TAKES(schedule)),
     .packs_queries = true,

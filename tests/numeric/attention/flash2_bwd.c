@@ -32,6 +32,25 @@ Test(numeric_attention_flash2_bwd, any_blocks_stages_and_instructions_give_the_g
       }
 }
 
+Test(numeric_attention_flash2_bwd, steps_that_refill_late_give_the_gradients) {
+  static const char *const problems[] = {
+      "heads=1 seqlen_q=150 seqlen_kv=170 head_dim=32 block_m=16 block_n=64",
+      "heads=2 kv_heads=1 seqlen_q=170 seqlen_kv=150 head_dim=24 block_m=48 block_n=64 causal=true layout=bshd",
+      "heads=1 seqlen_q=1 seqlen_kv=130 head_dim=16 block_m=32 block_n=64 causal=true",
+      "heads=2 seqlen_q=130 seqlen_kv=130 head_dim=16 block_m=32 block_n=64 window=40 dropout_p=0.3",
+      "heads=1 lengths=70:5:64 head_dim=16 block_m=32 block_n=64 causal=true",
+      "heads=1 seqlen=512 head_dim=16 block_m=64 block_n=128 mask=butterfly"};
+  static const char *const machines[] = {"mma=wgmma", "mma=mma"};
+  char params[256];
+  for (size_t p = 0; p < COUNT(problems); p++)
+    for (size_t m = 0; m < COUNT(machines); m++)
+      for (int stages = 2; stages <= 4; stages++) {
+        snprintf(params, sizeof params, "refill=late copy=cp_async num_stages=%d %s %s", stages, machines[m],
+                 problems[p]);
+        gradients_prove("flash2_bwd", params);
+      }
+}
+
 Test(numeric_attention_flash2_bwd, grouped_heads_layouts_orders_and_types_give_the_gradients) {
   static const char *const heads[] = {"heads=2", "heads=4 kv_heads=2", "heads=3 kv_heads=1"};
   static const char *const orders[] = {"layout=bhsd", "layout=bshd tile_reverse=true",

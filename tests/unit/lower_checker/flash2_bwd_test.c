@@ -38,6 +38,24 @@ Test(unit_lower_flash2_bwd, launches_are_proved) {
       for (int launch = 0; launch < cases[i].num_launches; launch++) prove(archs[a], cases[i].parameters, launch);
 }
 
+Test(unit_lower_flash2_bwd, launches_that_refill_late_are_proved) {
+  static const char *const cases[] = {
+      "heads=2 seqlen=256 head_dim=64 block_n=64 num_stages=2",
+      "heads=2 seqlen=200 head_dim=96 head_dim_v=64 block_n=64 num_stages=3 causal=1",
+      "heads=2 seqlen_q=100 seqlen_kv=300 head_dim=64 block_m=48 block_n=64 num_stages=4",
+      "heads=2 seqlen=256 head_dim=64 block_n=128 num_stages=2 mma=mma code=lean",
+      "heads=2 seqlen=256 head_dim=64 block_n=64 num_stages=2 mma=mma code=plain"};
+  char parameters[256];
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (int launch = 1; launch < 3; launch++) {
+      bool says = strstr(cases[i], "mma=") != NULL;
+      snprintf(parameters, sizeof parameters, "dq=kernel copy=cp_async refill=late %s %s", says ? "" : "mma=wgmma",
+               cases[i]);
+      prove("h200", parameters, launch);
+      if (says) prove("a100_80", parameters, launch);
+    }
+}
+
 Test(unit_lower_flash2_bwd, launches_with_atomics_are_proved) {
   static const struct {
     const char *parameters;

@@ -1,8 +1,12 @@
 // What flash2_bwd takes where nothing is given. That it computes gradients is proved in tests/numeric/attention.
 #include <criterion/criterion.h>
 
+#include <string.h>
+
 #include "arch/arch.h"
 #include "tests/spec_words.h"
+#include "tile/tile.h"
+#include "workloads/code_form.h"
 
 static ftl_spec spec_of(const char *params) {
   ftl_spec spec;
@@ -34,4 +38,67 @@ Test(unit_workloads_flash2_bwd, tiles_are_narrow_where_shared_memory_is_small) {
     spec.workload->resolve(&spec, &arch);
     cr_expect_eq(spec.value[FTL_PARAM_block_n], cases[i].block_n, "%s", cases[i].params);
   }
+}
+
+// Triton's pipeliner refills what wgmmas read behind a step's last product; others, and dQ by atomics, do not.
+Test(unit_workloads_flash2_bwd, steps_refill_late_where_triton_pipelines) {
+  static const struct {
+    const char *params;
+    int64_t refill;
+  } cases[] = {{"head_dim=64 dq=kernel mma=wgmma copy=cp_async num_stages=2", FTL_REFILL_LATE},
+               {"head_dim=64 dq=kernel mma=wgmma copy=cp_async num_stages=1", FTL_REFILL_EARLY},
+               {"head_dim=64 dq=kernel mma=wgmma copy=cp_async num_stages=2 code=plain", FTL_REFILL_EARLY},
+               {"head_dim=64 dq=kernel mma=mma copy=cp_async num_stages=2 code=lean", FTL_REFILL_EARLY},
+               {"head_dim=64 dq=kernel mma=wgmma copy=tma num_stages=2", FTL_REFILL_EARLY},
+               {"head_dim=64 dq=kernel mma=mma copy=cp_async num_stages=2 refill=late", FTL_REFILL_LATE},
+               {"head_dim=64 dq=atomics mma=mma copy=cp_async num_stages=2", FTL_REFILL_EARLY}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    ftl_spec spec = spec_of(cases[i].params);
+    ftl_spec_resolve_code(&spec);
+    cr_expect_eq(spec.value[FTL_PARAM_refill], cases[i].refill, "%s", cases[i].params);
+  }
+}
+
+static ftl_status build(const char *params, ftl_error *error) {
+  ftl_spec spec = spec_of(params);
+  ftl_spec_resolve_code(&spec);
+  ftl_tile_program *launches[FTL_MAX_LAUNCHES];
+  int num_launches = 0;
+  ftl_status status = spec.workload->build(&spec, launches, &num_launches, error);
+  for (int i = 0; i < num_launches; i++) ftl_tile_program_destroy(launches[i]);
+  return status;
+}
+
+Test(unit_workloads_flash2_bwd, refills_that_no_backward_step_has_are_refused) {
+  static const char *const refused[] = {"head_dim=64 dq=atomics mma=mma copy=cp_async refill=late",
+                                        "head_dim=64 dq=kernel mma=mma copy=cp_async refill=behind",
+                                        "head_dim=64 dq=kernel mma=mma copy=cp_async refill=when_free",
+                                        "head_dim=64 dq=kernel mma=mma copy=ldg refill=late",
+                                        "head_dim=64 dq=kernel mma=mma copy=cp_async num_stages=1 refill=late"};
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+    ftl_error error = {0};
+    cr_expect_eq(build(refused[i], &error), FTL_INFEASIBLE, "%s", refused[i]);
+    cr_expect(strstr(error.message, "refill") != NULL, "%s: %s", refused[i], error.message);
+  }
+  ftl_error error = {0};
+  cr_expect_eq(build("head_dim=64 dq=kernel mma=mma copy=cp_async refill=late", &error), FTL_OK, "%s", error.message);
+}
+
+// LSE and delta of a step's queries come through shared memory with its tiles: a stage a tile ahead.
+Test(unit_workloads_flash2_bwd, late_refills_have_rings_of_columns) {
+  ftl_spec spec = spec_of("head_dim=64 dq=kernel mma=wgmma copy=cp_async num_stages=3 block_m=32");
+  ftl_spec_resolve_code(&spec);
+  ftl_tile_program *launches[FTL_MAX_LAUNCHES];
+  int num_launches = 0, num_rings = 0;
+  ftl_error error = {0};
+  cr_assert_eq(spec.workload->build(&spec, launches, &num_launches, &error), FTL_OK, "%s", error.message);
+  for (int32_t r = 0; r < launches[1]->num_rings; r++) {
+    const ftl_ring *ring = &launches[1]->rings[r];
+    if (!ftl_ring_holds_columns(ring)) continue;
+    num_rings++;
+    cr_expect_eq(ring->rows, 32);
+    cr_expect_eq(ring->num_stages, 2);
+  }
+  cr_expect_eq(num_rings, 2);
+  for (int i = 0; i < num_launches; i++) ftl_tile_program_destroy(launches[i]);
 }
