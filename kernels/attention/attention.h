@@ -41,6 +41,14 @@ struct StoredKeys {
   const __half *k_scales, *v_scales;
 };
 
+/* Of a backward pass, in device memory; shapes as of Q, K and V. */
+struct Gradients {
+  const __half *d_o;
+  float *delta;   /* [batch][heads][seqlen_q] */
+  float *d_q_sum; /* as many numbers as dQ */
+  __half *d_q, *d_k, *d_v;
+};
+
 struct Problem {
   int batch, heads, kv_heads, seqlen_q, seqlen_kv, head_dim;
   bool causal, head_first, tile_reverse;
@@ -50,12 +58,13 @@ struct Problem {
   int splits = 1;
   int window = 0; /* query i sees key j only if j > i + seqlen_kv - seqlen_q - window, and, not causal, < ... + window;
                      0: none */
-  double dropout_p = 0;               /* of elements of P; dropout.h says which */
-  const int *lengths = nullptr;       /* keys of each sequence; null: seqlen_kv */
-  const Pages *pages = nullptr;       /* of a paged cache, which holds k and v instead */
-  Tree tree;                          /* of speculated tokens, which are the queries */
-  const StoredKeys *stored = nullptr; /* of a quantised cache, which k and v then have the values of */
-  int own_head_dim_v = 0;             /* columns of v and o where they are not those of q and k; else 0 */
+  double dropout_p = 0;                 /* of elements of P; dropout.h says which */
+  const int *lengths = nullptr;         /* keys of each sequence; null: seqlen_kv */
+  const Pages *pages = nullptr;         /* of a paged cache, which holds k and v instead */
+  Tree tree;                            /* of speculated tokens, which are the queries */
+  const StoredKeys *stored = nullptr;   /* of a quantised cache, which k and v then have the values of */
+  int own_head_dim_v = 0;               /* columns of v and o where they are not those of q and k; else 0 */
+  const Gradients *gradients = nullptr; /* of a backward pass, whose inputs o and lse are too */
 
   __host__ __device__ int head_dim_v() const { return own_head_dim_v ? own_head_dim_v : head_dim; }
 };
@@ -71,6 +80,8 @@ struct InstanceKey {
   std::string kv_format; /* of a quantised cache; empty: f16 */
   int kv_group_size = 0; /* elements that share a scale there */
   int head_dim_v = 0;    /* columns of V and O where they are not head_dim; else 0 */
+  std::string dq;        /* of a backward pass: kernel or atomics; else empty */
+  int max_registers = 0; /* that a thread may have; 0: as many as the compiler takes */
 };
 
 struct Launch {

@@ -12,6 +12,7 @@
 #include "attention.h"
 #include "bench.h"
 #include "cases.h"
+#include "gradients.h"
 #include "nvml.h"
 #include "paged_cache.h"
 #include "pool.h"
@@ -32,6 +33,7 @@ bool is_paged(const Case &c) { return c.at("workload") == "paged_decode"; }
 bool is_tree(const Case &c) { return c.at("workload") == "tree_decode"; }
 bool is_decode(const Case &c) { return c.at("workload") == "flash_decode" || is_paged(c); }
 bool has(const Case &c, const char *column) { return c.count(column) && atof(c.at(column).c_str()) > 0; }
+bool is_backward(const Case &c) { return c.at("workload") == "flash2_bwd"; }
 bool is_softmax(const Case &c) { return c.at("workload").rfind("softmax_", 0) == 0; }
 
 /* Columns of V and O where they are not those of Q and K; else 0. */
@@ -39,6 +41,8 @@ int own_head_dim_v(const Case &c) {
   bool is_own = has(c, "head_dim_v") && number(c, "head_dim_v") != number(c, "head_dim");
   return is_own ? number(c, "head_dim_v") : 0;
 }
+
+std::string text_or_empty(const Case &c, const char *column) { return c.count(column) ? c.at(column) : ""; }
 
 /* Some length is not a multiple of its block, and the workload has kernels for that. */
 bool is_ragged(const Case &c) {
@@ -52,8 +56,18 @@ bool fits_pages(int block_n, int page_size) {
   return is_power && (page_size % block_n == 0 || (block_n % page_size == 0 && block_n / page_size <= 32));
 }
 
+/* Backward kernels have whole tiles of both blocks in both lengths, and of at most 128 rows of delta; every query sees
+ * a key, and every head has its own. */
+bool fits_backward(const Instance &i, const Case &c) {
+  int unit = std::lcm(std::lcm(i.key.block_m, i.key.block_n), 128);
+  bool has_whole_tiles = number(c, "seqlen_q") % unit == 0 && number(c, "seqlen_kv") % unit == 0;
+  bool sees_some = !i.key.causal || number(c, "seqlen_q") <= number(c, "seqlen_kv");
+  return has_whole_tiles && sees_some && number(c, "heads") == number(c, "kv_heads");
+}
+
 /* Whether the instance can run lengths like those. */
 bool fits(const Instance &i, const Case &c) {
+  if (is_backward(c)) return fits_backward(i, c);
   if (i.key.ragged) return true;
   if (is_paged(c)) return fits_pages(i.key.block_n, number(c, "page_size"));
   if (is_softmax(c))
@@ -72,7 +86,8 @@ const Instance *find(const Case &c) {
         k.head_dim == number(c, "head_dim") && k.head_dim_v == own_head_dim_v(c) &&
         k.causal == (number(c, "causal") != 0) && k.persistent == (c.count("persistent") && number(c, "persistent")) &&
         k.ragged == is_ragged(c) && k.windowed == has(c, "window") && k.drops == has(c, "dropout_p") &&
-        k.kv_format == kv_format_name(c) && (k.kv_format.empty() || k.kv_group_size == number(c, "kv_group_size")))
+        k.dq == text_or_empty(c, "dq") && k.max_registers == (has(c, "max_registers") ? number(c, "max_registers") : 0) && k.kv_format == kv_format_name(c) &&
+        (k.kv_format.empty() || k.kv_group_size == number(c, "kv_group_size")))
       return &i;
   }
   return nullptr;
@@ -95,7 +110,8 @@ __global__ void fill_normal(__half *to, size_t count, uint32_t seed) {
 Pool score_pool;
 
 struct Memory {
-  Pool q, k, v, o, lse, rows, scratch, ref_o, ref_lse;
+  Pool q, k, v, o, d_o, lse, rows, scratch, ref_o, ref_lse;
+  GradientMemory gradients;
   PagedCache paged;
   QuantizedCache quantized;
   TreeMask tree;
@@ -151,6 +167,11 @@ Problem make_problem(const Case &c, Memory &m, uint32_t seed) {
   if (is_tree(c)) {
     m.tree.fill(numbers(c.at("parents")), p.heads / p.kv_heads, p.seqlen_kv, number(c, "block_n"));
     p.tree = m.tree.tree;
+  }
+  if (is_backward(c)) {
+    __half *d_o = (__half *)m.d_o.at_least(o_count * 2);
+    fill_normal<<<1024, 256>>>(d_o, o_count, seed + 3);
+    m.gradients.fill(p, d_o);
   }
   return p;
 }
@@ -241,6 +262,16 @@ bool reference_agrees(Memory &m) {
   return worst < 1e-12;
 }
 
+/* What a case's outputs are compared with, and how far they may be off: products of rounded P and dS lose more than O.
+ */
+Errors errors_of(const Case &c, const Problem &p, Memory &m) {
+  if (is_softmax(c)) return check_softmax(p);
+  if (!is_backward(c)) return check(p, m);
+  GradientErrors e = check_gradients(p);
+  return {e.gradients, e.lse};
+}
+bool are_small(const Case &c, const Errors &e) { return e.o < (is_backward(c) ? 3e-3 : 2e-3) && e.lse < 2e-3; }
+
 /* One step, several, and a last step that not all threads have. */
 Errors check_small_softmax(const Instance &instance, const Case &c, Memory &m) {
   Errors worst = {0, 0};
@@ -269,12 +300,13 @@ void make_lengths_odd(Case &c) {
 Errors check_small(const Instance &instance, const Case &c, Memory &m) {
   Errors worst = {0, 0};
   if (is_softmax(c)) return check_small_softmax(instance, c, m);
-  int unit = std::lcm(instance.key.block_m, instance.key.block_n), odd = instance.key.ragged ? 5 : 0;
+  int unit = std::lcm(std::lcm(instance.key.block_m, instance.key.block_n), is_backward(c) ? 128 : 1),
+      odd = instance.key.ragged ? 5 : 0;
   for (int shape = 0; shape < 3; shape++) {
     Case small = c;
     small["batch"] = shape == 1 ? "2" : "1";
     small["heads"] = "4";
-    small["kv_heads"] = shape == 2 ? "1" : shape == 1 ? "2" : "4";
+    small["kv_heads"] = shape == 0 || is_backward(c) ? "4" : shape == 1 ? "2" : "1";
     small["seqlen_q"] = is_decode(c) ? "1"
                         : is_tree(c) ? c.at("seqlen_q")
                                      : std::to_string(unit * (shape == 2 ? 1 : 4) + odd);
@@ -284,7 +316,7 @@ Errors check_small(const Instance &instance, const Case &c, Memory &m) {
     Problem p = make_problem(small, m, 7u + (uint32_t)shape);
     instance.run(p, nullptr);
     CUDA_CHECK(cudaGetLastError());
-    Errors e = check(p, m);
+    Errors e = errors_of(c, p, m);
     worst = {worse(worst.o, e.o), worse(worst.lse, e.lse)};
   }
   return worst;
@@ -301,8 +333,8 @@ int main(int argc, char **argv) {
   Nvml nvml;
   if (!profile) {
     CUDA_CHECK(cudaMalloc(&m.flush, (size_t)256 << 20));
-    if (!reference_agrees(m)) {
-      fprintf(stderr, "the float64 reference on the GPU disagrees with the CPU's\n");
+    if (!reference_agrees(m) || !gradient_reference_agrees()) {
+      fprintf(stderr, "a float64 reference on the GPU disagrees with the CPU's\n");
       return 1;
     }
   }
@@ -354,9 +386,9 @@ int main(int argc, char **argv) {
     p = make_problem(c, m, 1);
     instance->run(p, nullptr);
     CUDA_CHECK(cudaGetLastError());
-    Errors e = is_softmax(c) ? check_softmax(p) : check(p, m), before = checked[instance];
+    Errors e = errors_of(c, p, m), before = checked[instance];
     e = {worse(e.o, before.o), worse(e.lse, before.lse)};
-    bool right = e.o < 2e-3 && e.lse < 2e-3;
+    bool right = are_small(c, e);
     if (!right || only_check) {
       failures += !right;
       printf("%s,%s,%.3g,%.3g,,,,,,,,\n", right ? "ok" : "wrong", shape.c_str(), e.o, e.lse);

@@ -15,7 +15,11 @@
  *
  * `windowed`: a sliding window; tiles across its left edge are masked, then those that every row sees whole are not,
  * then those across its right edge are. `drops`: elements of P are dropped where they are packed for the second product
- * (dropout.h). head_dim_v: columns of V and O where they are not those of Q and K. */
+ * (dropout.h). head_dim_v: columns of V and O where they are not those of Q and K.
+ *
+ * `by_registers` (copy=ldg): K and V come through registers, with one or two stages. A tile is asked for a step ahead and
+ * stored where the step would wait for it; of one buffer K is asked for where it is needed, V ahead of the softmax.
+ * `persistent`: as many CTAs as fit, each takes every gridDim-th tile. `most_registers`: a cap (__maxnreg__); 0: none. */
 #pragma once
 
 #include "attention.h"
@@ -26,11 +30,14 @@ namespace flash2_mma {
 enum class Schedule { stages, interleaved };
 
 template <int block_m_, int block_n_, int num_warps_, int num_stages_, int head_dim_, bool causal_, Schedule schedule_,
-          bool ragged_ = false, bool windowed_ = false, bool drops_ = false, int head_dim_v_ = head_dim_>
+          bool ragged_ = false, bool windowed_ = false, bool drops_ = false, int head_dim_v_ = head_dim_,
+          bool by_registers_ = false, bool persistent_ = false, int most_registers_ = 0>
 struct Shape {
   static constexpr int block_m = block_m_, block_n = block_n_, num_warps = num_warps_, head_dim = head_dim_,
                        head_dim_v = head_dim_v_;
   static constexpr bool causal = causal_, ragged = ragged_, windowed = windowed_, drops = drops_;
+  static constexpr bool by_registers = by_registers_, persistent = persistent_;
+  static constexpr int most_registers = most_registers_;
   static constexpr Schedule schedule = schedule_;
   static constexpr int num_stages = schedule_ == Schedule::interleaved ? 1 : num_stages_;
   static constexpr bool single_buffer = schedule_ == Schedule::stages && num_stages_ == 1;
@@ -48,15 +55,16 @@ struct Shape {
   static constexpr int shared_bytes = q_bytes + buffer_bytes > o_bytes ? q_bytes + buffer_bytes : o_bytes;
   static_assert(warp_rows % 16 == 0 && block_n % 16 == 0 && head_dim % 32 == 0 && head_dim_v % 32 == 0);
   static_assert(!drops || block_n % 32 == 0);
+  static_assert(!by_registers || (schedule == Schedule::stages && num_stages_ <= 2 && !ragged && !windowed && !drops));
 };
 
 __device__ __forceinline__ uint32_t shared_address(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
 
 /* Where a 16-byte chunk of a row lies. Chunks are swizzled within groups of eight, of which rows of 64 columns and
- * their multiples are made; within groups of four, by every second row, where a row ends with half a group. */
+ * their multiples are made; within groups of four, by every second row, where a row is or ends with half a group. */
 template <int row_chunks>
 __device__ __forceinline__ uint32_t swizzled_in(uint32_t row, uint32_t chunk) {
-  return (row * row_chunks + (chunk ^ (row_chunks % 8 == 4 && row_chunks > 4 ? row / 2 & 3 : row & 7))) * 16;
+  return (row * row_chunks + (chunk ^ (row_chunks % 8 == 4 ? row / 2 & 3 : row & 7))) * 16;
 }
 template <class S>
 __device__ __forceinline__ uint32_t swizzled(uint32_t row, uint32_t chunk) {
@@ -88,6 +96,31 @@ __device__ __forceinline__ void copy_tile_part(uint32_t to, const __half *from, 
                  : "memory");
   }
 }
+
+/* A tile on its way through registers. */
+template <class S, int rows, int columns>
+struct HeldTile {
+  static constexpr int row_chunks = columns / 8, num_chunks = rows * row_chunks / S::num_threads;
+  uint4 chunks[num_chunks];
+
+  __device__ __forceinline__ void load(const __half *from) {
+#pragma unroll
+    for (int i = 0; i < num_chunks; i++) {
+      uint32_t index = threadIdx.x + (uint32_t)i * S::num_threads;
+      chunks[i] = __ldg((const uint4 *)(from + index / row_chunks * columns + index % row_chunks * 8));
+    }
+  }
+  __device__ __forceinline__ void store(uint32_t to) const {
+#pragma unroll
+    for (int i = 0; i < num_chunks; i++) {
+      uint32_t index = threadIdx.x + (uint32_t)i * S::num_threads;
+      asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(
+                       to + swizzled_in<row_chunks>(index / row_chunks, index % row_chunks)),
+                   "r"(chunks[i].x), "r"(chunks[i].y), "r"(chunks[i].z), "r"(chunks[i].w)
+                   : "memory");
+    }
+  }
+};
 
 __device__ __forceinline__ void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int pending>
@@ -289,6 +322,45 @@ __device__ __forceinline__ void step(State<S> &st, const Buffers<S> &b, int j, u
   }
 }
 
+/* A step whose tiles come through registers: K of step j is held as it begins, and V too with two buffers. */
+template <class S>
+struct HeldTiles {
+  HeldTile<S, S::block_n, S::head_dim> k;
+  HeldTile<S, S::block_n, S::head_dim_v> v;
+
+  __device__ __forceinline__ void load_k(const Buffers<S> &b, int j) {
+    if (j < b.num_tiles) k.load(b.k_from + (size_t)j * S::block_n * S::head_dim);
+  }
+  __device__ __forceinline__ void load_v(const Buffers<S> &b, int j) {
+    if (j < b.num_tiles) v.load(b.v_from + (size_t)j * S::block_n * S::head_dim_v);
+  }
+};
+
+template <class S, bool masked>
+__device__ __forceinline__ void step_by_registers(State<S> &st, const Buffers<S> &b, HeldTiles<S> &held, int j,
+                                                  uint32_t warp_row, const Place &at) {
+  uint32_t k = b.k + (uint32_t)(j % S::num_stages) * S::tile_bytes,
+           v = b.v + (uint32_t)(j % S::num_stages) * S::v_tile_bytes;
+  if (S::single_buffer) {
+    __syncthreads();
+    held.load_k(b, j);
+  }
+  held.k.store(k);
+  __syncthreads();
+  if (!S::single_buffer) held.load_k(b, j + 1);
+  score(st, b.q, k, warp_row);
+  if (masked && S::causal) mask_causal<16>(st.s, at.row, at.first_column + j * S::block_n);
+  if (S::single_buffer) {
+    __syncthreads();
+    held.load_v(b, j);
+  }
+  softmax(st, at.scale_log2);
+  held.v.store(v);
+  __syncthreads();
+  if (!S::single_buffer) held.load_v(b, j + 1);
+  accumulate(st, v);
+}
+
 /* Tiles of keys: `first` up to `end` are walked, and from `whole` up to `unmasked` each row sees all of a tile. */
 struct KeyTiles {
   int first, whole, unmasked, end;
@@ -314,9 +386,9 @@ __device__ __forceinline__ KeyTiles key_tiles(const TileParams &p, int diagonal)
 }
 
 template <class S>
-__device__ __forceinline__ void forward_tile(const TileParams &p) {
+__device__ __forceinline__ void forward_tile(const TileParams &p, int index) {
   extern __shared__ __align__(128) uint8_t shared[];
-  Tile tile = tile_of(p, (int)blockIdx.x);
+  Tile tile = tile_of(p, index);
   size_t first_row = (size_t)tile.head * (size_t)p.seqlen_q + (size_t)tile.m * S::block_m,
          first_key = (size_t)tile.kv_head * (size_t)p.seqlen_kv;
   uint32_t warp_row = threadIdx.x / 32 * S::warp_rows;
@@ -346,6 +418,21 @@ __device__ __forceinline__ void forward_tile(const TileParams &p) {
     copy_tile_part<S, S::block_m>(b.q, p.q + first_row * S::head_dim, valid_rows);
   else
     copy_tile<S, S::block_m>(b.q, p.q + first_row * S::head_dim);
+  if constexpr (S::by_registers) {
+    HeldTiles<S> held;
+    commit();
+    if (!S::single_buffer) {
+      held.load_k(b, 0);
+      held.load_v(b, 0);
+    }
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    int j = 0;
+    for (; j < t.unmasked; j++) step_by_registers<S, false>(st, b, held, j, warp_row, at);
+    if (S::causal)
+      for (; j < t.end; j++) step_by_registers<S, true>(st, b, held, j, warp_row, at);
+    finish(st, b.q, warp_row, p.o + first_row * S::head_dim_v, p.lse + first_row, p.scale_log2, valid_rows);
+    return;
+  }
   if (S::schedule == Schedule::interleaved || S::single_buffer) {
     b.fetch_k(0);
   } else {
@@ -368,27 +455,70 @@ __device__ __forceinline__ void forward_tile(const TileParams &p) {
 
 template <class S>
 __global__ __launch_bounds__(S::num_threads) void forward(TileParams p) {
-  forward_tile<S>(p);
+  forward_tile<S>(p, (int)blockIdx.x);
+}
+
+template <class S>
+__global__ __maxnreg__(S::most_registers) void forward_capped(TileParams p) {
+  forward_tile<S>(p, (int)blockIdx.x);
+}
+
+template <class S>
+__global__ __launch_bounds__(S::num_threads) void forward_persistent(TileParams p, int num_tiles) {
+  for (int index = (int)blockIdx.x; index < num_tiles; index += (int)gridDim.x) {
+    forward_tile<S>(p, index);
+    __syncthreads(); /* all warps have read O from Q's buffer, which the next tile fills */
+  }
+}
+
+template <class S>
+const void *kernel_of() {
+  if constexpr (S::persistent) return (const void *)forward_persistent<S>;
+  else if constexpr (S::most_registers > 0) return (const void *)forward_capped<S>;
+  else return (const void *)forward<S>;
+}
+
+/* CTAs that the GPU holds at once. */
+template <class S>
+unsigned num_resident() {
+  int device = 0, num_sms = 0, per_sm = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&num_sms, cudaDevAttrMultiProcessorCount, device);
+  cudaFuncSetAttribute(kernel_of<S>(), cudaFuncAttributeMaxDynamicSharedMemorySize, S::shared_bytes);
+  cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, kernel_of<S>(), S::num_threads, S::shared_bytes);
+  return (unsigned)(num_sms * per_sm);
+}
+
+template <class S>
+unsigned num_tiles(const Problem &p) {
+  return (unsigned)((p.seqlen_q + S::block_m - 1) / S::block_m) * (unsigned)(p.batch * p.heads);
 }
 
 template <class S>
 Launch plan(const Problem &p) {
-  unsigned num_m_tiles = (unsigned)((p.seqlen_q + S::block_m - 1) / S::block_m);
-  return {num_m_tiles * (unsigned)(p.batch * p.heads), (unsigned)S::num_threads, (size_t)S::shared_bytes};
+  unsigned tiles = num_tiles<S>(p), resident = S::persistent ? num_resident<S>() : tiles;
+  return {tiles < resident ? tiles : resident, (unsigned)S::num_threads, (size_t)S::shared_bytes};
 }
 
 template <class S>
 void run(const Problem &p, cudaStream_t stream) {
   Launch l = plan<S>(p);
-  forward<S><<<l.grid, l.block, l.shared_bytes, stream>>>(tile_params(p, S::block_m));
+  TileParams params = tile_params(p, S::block_m);
+  if constexpr (S::persistent)
+    forward_persistent<S><<<l.grid, l.block, l.shared_bytes, stream>>>(params, (int)num_tiles<S>(p));
+  else if constexpr (S::most_registers > 0)
+    forward_capped<S><<<l.grid, l.block, l.shared_bytes, stream>>>(params);
+  else
+    forward<S><<<l.grid, l.block, l.shared_bytes, stream>>>(params);
 }
 
 template <class S>
 Instance instance() {
-  return {{"flash2_fwd", "mma", "cp_async", S::schedule == Schedule::stages ? "stages" : "interleaved", S::block_m,
-           S::block_n, S::num_warps, S::num_stages, S::head_dim, S::causal, false, S::ragged, S::windowed, S::drops, "",
-           0, S::head_dim_v == S::head_dim ? 0 : S::head_dim_v},
-          (const void *)forward<S>,
+  return {{"flash2_fwd", "mma", S::by_registers ? "ldg" : "cp_async",
+           S::schedule == Schedule::stages ? "stages" : "interleaved", S::block_m, S::block_n, S::num_warps,
+           S::num_stages, S::head_dim, S::causal, S::persistent, S::ragged, S::windowed, S::drops, "", 0,
+           S::head_dim_v == S::head_dim ? 0 : S::head_dim_v, "", S::most_registers},
+          kernel_of<S>(),
           plan<S>,
           run<S>};
 }

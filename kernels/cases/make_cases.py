@@ -7,10 +7,10 @@ import random
 
 from lists import (
     chips, chosen_own, chosen_sets, drawn_own, drawn_sets, eighth_own, eighth_set, first_sets, foreign, fourth_own, fourth_set,
-    own_forward, own_other, products, third_set, waves)
+    own_backward, own_forward, own_other, products, third_set, waves)
 from lists.foreign_kernels import FOREIGN_COLUMNS
 from lists.own_kernels import (
-    COLUMNS, COMPILED_COLUMNS, PAGED_COLUMNS, QUANTIZED_COLUMNS, SET_COLUMNS, TREE_COLUMNS, VALUE_COLUMNS, WINDOW_COLUMNS,
+    BACKWARD_COLUMNS, COLUMNS, COMPILED_COLUMNS, FORM_COLUMNS, PAGED_COLUMNS, QUANTIZED_COLUMNS, SET_COLUMNS, TREE_COLUMNS, VALUE_COLUMNS, WINDOW_COLUMNS,
     fits_shared_memory)
 from lists.products import PRODUCT_COLUMNS, WGMMA_PRODUCT_COLUMNS
 from lists.writing import anything, as_in_their_files, every_other, every_third, none_to_calibrate, unseen, write
@@ -39,6 +39,9 @@ def write_own():
     write("quantized.csv", own_other.quantized(), QUANTIZED_COLUMNS, anything, every_other)
     write("values.csv", own_forward.values(), VALUE_COLUMNS)
     write("few_keys.csv", own_forward.few_keys(), [*COLUMNS, "part"], keep=anything)
+    write("backward_own.csv", own_backward.own(), BACKWARD_COLUMNS, keep=anything)
+    write("wide.csv", own_forward.wide(), part=every_other)
+    write("forms.csv", own_forward.forms(), FORM_COLUMNS, part=every_third)
     write("products.csv", products.products(), PRODUCT_COLUMNS, anything, every_other)
     write("wgmma_products.csv", products.wgmma_products(), WGMMA_PRODUCT_COLUMNS, anything)
     write("waves_own.csv", waves.own(), keep=anything, part=none_to_calibrate)

@@ -1,5 +1,8 @@
 """Forward kernels of this project: FlashAttention-2 and 3, by mma.sync and wgmma."""
-from lists.own_kernels import CORE, GQA_128, MID_64, MID_128, MID_256, SHORT_64, case, pingpong, wgmma
+import math
+import random
+
+from lists.own_kernels import CORE, GQA_128, MID_64, MID_128, MID_256, SHORT_64, case, fits, pingpong, wgmma
 
 
 def sweep(head_dim):
@@ -213,3 +216,44 @@ def few_keys():
             back += [case(shape, config, seqlen_kv=seqlen_kv) for config in (CORE[0], CORE[3], (64, 64, 4, 1, "stages"), (64, 32, 4, 2, "stages"))]
             back += [wgmma(shape, config, copy) | dict(seqlen_kv=seqlen_kv) for config, copy in (((64, 64, 4, 2, "stages"), "cp_async"), ((128, 128, 8, 2, "stages"), "tma"))]
     return [dict(row, part="calibration") for row in rows] + [dict(row, part="held_out") for row in back]
+
+
+# block_m and num_warps
+WIDE_TILES = ((16, 1), (32, 2), (32, 1), (64, 2), (64, 4), (128, 2), (128, 4), (128, 8), (192, 12), (256, 8), (256, 16))
+WIDE_BLOCKS_N = (16, 32, 48, 64, 96, 128)
+
+
+def wide():
+    """Heads of other widths than 64, 128 and 256, few warps and many, narrow tiles, four stages: drawn, every second one held back."""
+    draw, rows = random.Random(38), []
+    while len(rows) < 84:
+        head_dim = draw.choice((32, 32, 64, 96, 96, 128, 160, 192))
+        block_m, warps = draw.choice(WIDE_TILES)
+        block_n, stages = draw.choice(WIDE_BLOCKS_N), draw.choice((1, 2, 2, 3, 4))
+        schedule = "interleaved" if stages == 1 and draw.random() < 0.5 else "stages"
+        seqlen = math.lcm(block_m, block_n) * draw.randint(2, 24)
+        while seqlen < 768:
+            seqlen *= 2
+        heads = draw.choice((2, 5, 8, 12, 16, 24, 32))
+        batch = max(1, round(draw.uniform(0.4, 2) * 2 ** 15 / seqlen / heads * 64 / head_dim))
+        row = case((batch, heads, heads // draw.choice((1, 1, 2)) if heads % 2 == 0 else heads, seqlen, head_dim, draw.choice((0, 0, 1))),
+                   (block_m, block_n, warps, stages, schedule))
+        accumulators = block_m // warps * (head_dim + block_n) // 32
+        has_whole_copies = block_n * head_dim // 8 % (32 * warps) == 0 and block_m * head_dim // 8 % (32 * warps) == 0
+        if seqlen <= 8192 and accumulators <= 192 and has_whole_copies and fits(row):
+            rows.append(row)
+    return rows
+
+
+def forms():
+    """K and V through registers; persistent CTAs by mma.sync; caps of registers, above and below what the compiler takes."""
+    rows = []
+    for shape in ((2, 16, 16, 2048, 64, 0), (2, 16, 16, 2048, 128, 1), (1, 24, 8, 3072, 64, 1), (8, 10, 10, 1024, 128, 0), (4, 16, 4, 4096, 128, 1)):
+        for config in ((64, 64, 4, 1), (64, 64, 4, 2), (128, 64, 8, 2), (128, 32, 4, 2), (64, 32, 4, 2), (128, 64, 8, 1)):
+            rows.append(case(shape, (*config, "stages"), copy="ldg"))
+        for config, order in (((64, 64, 4, 2, "stages"), "m_first"), ((128, 64, 8, 2, "stages"), "head_first"), ((128, 64, 4, 2, "stages"), "m_first"),
+                              ((128, 128, 8, 1, "interleaved"), "m_first")):
+            rows.append(case(shape, config, persistent=1, tile_order=order))
+        for config, caps in (((128, 64, 4, 2, "stages"), (128, 168)), ((64, 64, 4, 2, "stages"), (96, 128)), ((128, 64, 8, 2, "stages"), (96, 128))):
+            rows += [case(shape, config, max_registers=cap) for cap in caps]
+    return rows

@@ -7,7 +7,9 @@ PAGED_COLUMNS = [*COLUMNS, "lengths", "page_size", "page_layout", "layout"]
 TREE_COLUMNS = [*COLUMNS, "parents"]
 QUANTIZED_COLUMNS = [*COLUMNS, "kv_dtype", "kv_group_size"]
 VALUE_COLUMNS = [*COLUMNS, "head_dim_v", "part"]
-COMPILED_COLUMNS = [*WINDOW_COLUMNS, *PAGED_COLUMNS[len(COLUMNS):], "parents", *QUANTIZED_COLUMNS[len(COLUMNS):], "head_dim_v"]
+FORM_COLUMNS = [*COLUMNS, "max_registers"]
+BACKWARD_COLUMNS = [*COLUMNS, "dq", "part"]
+COMPILED_COLUMNS = [*WINDOW_COLUMNS, *PAGED_COLUMNS[len(COLUMNS):], "parents", *QUANTIZED_COLUMNS[len(COLUMNS):], "head_dim_v", "dq", "max_registers"]
 SET_COLUMNS = [*WINDOW_COLUMNS, *PAGED_COLUMNS[len(COLUMNS):], "parents"]
 SHARED_LIMIT = 227 * 1024
 
@@ -19,7 +21,7 @@ def case(shape, config, **more):
                causal=causal,
                block_m=block_m, block_n=block_n, num_warps=warps, num_stages=stages, schedule=schedule, mma="mma", copy="cp_async",
                tile_order="m_first", tile_reverse=0, splits=1, persistent=0, window=0, dropout_p=0,
-               lengths="", parents="", page_size="", page_layout="", layout="", kv_dtype="", kv_group_size="", head_dim_v="")
+               lengths="", parents="", page_size="", page_layout="", layout="", kv_dtype="", kv_group_size="", head_dim_v="", dq="", max_registers="")
     row.update(more)
     return row
 
@@ -95,3 +97,7 @@ def flash1_case(shape, config):
 
 def quantized_case(shape, kv_dtype, group, config, splits):
     return dict(decode(*shape, *config, splits), kv_dtype=kv_dtype, kv_group_size=group)
+
+
+def backward_case(shape, config, dq):
+    return case(shape, (*config, "stages"), workload="flash2_bwd", dq=dq)

@@ -1,7 +1,7 @@
 """The other attention kernels of this project: unfused, decoding, softmax, pages, trees, FlashAttention-1, quantised caches; and one small
 case of every kernel."""
 from lists.own_kernels import (
-    MID_128, REQUESTS, case, decode, flash1_case, paged_case, pingpong, quantized_case, softmax_case, tree_case, unfused, wgmma)
+    MID_128, REQUESTS, backward_case, case, decode, flash1_case, paged_case, pingpong, quantized_case, softmax_case, tree_case, unfused, wgmma)
 
 
 def other():
@@ -136,4 +136,5 @@ def compiled():
             case((1, 4, 2, 512, 96, 1), (64, 32, 4, 2, "stages"), head_dim_v=64), case(shape, (64, 32, 4, 1, "stages"), head_dim_v=128),
             *(dict(wgmma(shape, (64, 64, 4, 2, "stages"), copy), head_dim_v=128) for copy in ("cp_async", "tma")),
             pingpong(shape, (128, 64, 8, 2), head_dim_v=128),
-            *(quantized_case((1, 4, 2, 512, 64), kv_dtype, 32, (64, 2), 2) for kv_dtype in ("int8", "fp8", "int4"))]
+            *(quantized_case((1, 4, 2, 512, 64), kv_dtype, 32, (64, 2), 2) for kv_dtype in ("int8", "fp8", "int4")),
+            backward_case((1, 4, 4, 512, 64, 1), (32, 64, 4, 2), "atomics"), backward_case((1, 4, 4, 512, 64, 1), (32, 64, 4, 2), "kernel")]
