@@ -68,10 +68,9 @@ static program described_program(const ftl_spec *spec) {
 }
 
 static program program_of(const ftl_spec *spec) {
+  if (spec->value[FTL_PARAM_code] == FTL_CODE_PLAIN) return PROGRAM_BY_HAND;
   if (ftl_spec_takes(spec, FTL_PARAM_dq) && spec->value[FTL_PARAM_dq] == FTL_DQ_ATOMICS) return PROGRAM_FLASH2_BWD;
   switch (spec->value[FTL_PARAM_code]) {
-    case FTL_CODE_PLAIN:
-      return PROGRAM_BY_HAND;
     case FTL_CODE_LEAN:
       return is_by_descriptors(spec) ? PROGRAM_DESCRIPTORS : PROGRAM_TRITON;
     case FTL_CODE_BUFFERED:

@@ -30,8 +30,9 @@ static const char *arch_of_gpu(const char *gpu) {
   return NULL;
 }
 
-// kernels/attention is plain code, reads Q from shared memory in every step and refills a buffer as soon as it is free,
-// looks in every step for rows without a key; the column `schedule` of unfused attention names its softmax.
+// kernels/attention is plain code, reads Q from shared memory in every step and refills a buffer as soon as it is free
+// (backward, and through registers, a step ahead), looks in every step for rows without a key; the column `schedule` of
+// unfused attention names its softmax.
 // What a row says itself, in a column of that name, stays; where it says `code`, that decides what else is open.
 static ftl_status set_own(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   static const struct {
@@ -47,8 +48,10 @@ static ftl_status set_own(ftl_spec *spec, const ftl_measurement *row, ftl_error 
   if (status != FTL_OK) return status;
   ftl_param_set open = spec->workload->accepts & ~spec->given;
   bool says_code = spec->given >> FTL_PARAM_code & 1;
+  bool is_early = ftl_spec_takes(spec, FTL_PARAM_dq) || strcmp(ftl_column_or(row, "copy", ""), "ldg") == 0;
   for (size_t i = 0; status == FTL_OK && !says_code && i < sizeof forms / sizeof *forms; i++) {
-    if (open >> forms[i].param & 1) status = ftl_columns_set(spec, forms[i].param, forms[i].text, error);
+    const char *text = forms[i].param == FTL_PARAM_refill && is_early ? "early" : forms[i].text;
+    if (open >> forms[i].param & 1) status = ftl_columns_set(spec, forms[i].param, text, error);
   }
   bool has_softmax = open >> FTL_PARAM_softmax & 1;
   if (status != FTL_OK || !has_softmax) return status;
