@@ -3,7 +3,8 @@
  * Every warp repeats k instructions of one kind and one copy of a warp, six copies in flight, data from L2. Cycles of
  * the SM for one copy with its k companions; x is k. `alone` has no copy. cg16: 16 bytes a lane, 512 adjacent bytes;
  * cg16_rows: four rows of 128 bytes, chunks swizzled by the row, as a tile of 64 columns; cg16_row2: two rows of 256;
- * ca16, ca8, ca4: through L1, adjacent; cg16_same: every lane's line is another (32 lines of 16 bytes). Companions:
+ * ca16, ca8, ca4: through L1, adjacent; cg16_lines: every lane's line is another (32 lines of 16 bytes). ldg16,
+ * ldg16_rows: loads of 16 bytes a lane to registers instead, of 16 MB in turn, so that L1 has none. Companions:
  * LDSM.x4 (4 wavefronts), LDSM.x4.T, LDS.128 (4), LDS.32 (1), STS.128 (4). `stride` is 0, which the compiler does not
  * know. */
 #include <type_traits>
@@ -44,12 +45,16 @@ struct Sts128 {
   }
 };
 
-enum class Copy { none, cg16, cg16_rows, cg16_row2, cg16_lines, ca16, ca8, ca4 };
+enum class Copy { none, cg16, cg16_rows, cg16_row2, cg16_lines, ca16, ca8, ca4, ldg16, ldg16_rows };
+
+template <Copy copy>
+constexpr bool loads = copy == Copy::ldg16 || copy == Copy::ldg16_rows;
+constexpr uint32_t source_bytes = 1 << 24, source_step = 65536;
 
 /* Bytes from the warp's first to this lane's, in memory and in shared memory. */
 template <Copy copy>
 __device__ __forceinline__ uint32_t source_offset(uint32_t lane) {
-  if (copy == Copy::cg16_rows) return lane / 8 * 4096 + lane % 8 * 16;
+  if (copy == Copy::cg16_rows || copy == Copy::ldg16_rows) return lane / 8 * 4096 + lane % 8 * 16;
   if (copy == Copy::cg16_row2) return lane / 16 * 4096 + lane % 16 * 16;
   if (copy == Copy::cg16_lines) return lane * 1024;
   return lane * (copy == Copy::ca8 ? 8 : copy == Copy::ca4 ? 4 : 16);
@@ -69,10 +74,14 @@ __device__ __forceinline__ void take(uint32_t to, const uint8_t *from) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(to), "l"(from) : "memory");
   else if constexpr (copy == Copy::ca4)
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
-  else if constexpr (copy != Copy::none)
+  else if constexpr (copy != Copy::none && !loads<copy>)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
-  if constexpr (copy != Copy::none)
+  if constexpr (copy != Copy::none && !loads<copy>)
     asm volatile("cp.async.commit_group; cp.async.wait_group %0;" ::"n"(in_flight) : "memory");
+}
+
+__device__ __forceinline__ void load(uint32_t (&r)[4], const uint8_t *from) {
+  asm volatile("ld.global.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "l"(from));
 }
 
 template <class Companion, int k, Copy copy>
@@ -84,11 +93,12 @@ __global__ void beside(uint32_t stride, const uint8_t *from, uint64_t *span, uin
   uint32_t at = base + threadIdx.x * (std::is_same<Companion, Lds32>::value ? 4 : 16);
   uint32_t to = base + buffer_bytes + warp * 512 + target_offset<copy>(lane);
   const uint8_t *source = from +
-                          warp * (copy == Copy::cg16_rows    ? 128
-                                  : copy == Copy::cg16_row2  ? 256
-                                  : copy == Copy::cg16_lines ? 32
-                                                             : 512) +
+                          warp * (copy == Copy::cg16_rows || copy == Copy::ldg16_rows ? 128
+                                  : copy == Copy::cg16_row2                           ? 256
+                                  : copy == Copy::cg16_lines                          ? 32
+                                                                                      : 512) +
                           source_offset<copy>(lane);
+  uint32_t loaded[per_round][4] = {};
   __syncthreads();
   uint64_t start = cycles64();
 #pragma unroll 1
@@ -100,9 +110,16 @@ __global__ void beside(uint32_t stride, const uint8_t *from, uint64_t *span, uin
         Companion::apply(at += stride, r[n % 4]);
         sum[n % 4] = (sum[n % 4] ^ r[n % 4][0]) + (r[n % 4][1] ^ r[n % 4][2] ^ r[n % 4][3]);
       }
-      take<copy>(to, source + j * 65536);
+      if constexpr (loads<copy>) {
+        uint32_t(&oldest)[4] = loaded[(j + per_round - in_flight) % per_round];
+        sum[0] ^= oldest[0] ^ oldest[1] ^ oldest[2] ^ oldest[3];
+        load(loaded[j], source + (uint32_t)(i + j) * source_step % source_bytes);
+      } else {
+        take<copy>(to, source + j * source_step);
+      }
     }
   }
+  for (int j = 0; j < per_round; j++) sum[1] ^= loaded[j][0];
   asm volatile("cp.async.wait_all;" ::: "memory");
   uint64_t stop = cycles64();
   sink[threadIdx.x] = sum[0] ^ sum[1] ^ sum[2] ^ sum[3];
@@ -116,7 +133,7 @@ template <class Companion, int k, Copy copy>
 static void measure(const char *companion, const char *copied) {
   static uint64_t *span = device_alloc<uint64_t>(1);
   static uint32_t *sink = device_alloc<uint32_t>(1024);
-  static uint8_t *from = device_alloc<uint8_t>(1 << 21);
+  static uint8_t *from = device_alloc<uint8_t>(source_bytes + source_step);
   allow_shared(beside<Companion, k, copy>, 2 * buffer_bytes);
   for (int warps : {4, 8, 16}) {
     for (int warm = 0; warm < 2; warm++)
@@ -221,6 +238,8 @@ int main() {
   all<Copy::ca16>("ca16");
   all<Copy::ca8>("ca8");
   all<Copy::ca4>("ca4");
+  all<Copy::ldg16>("ldg16");
+  all<Copy::ldg16_rows>("ldg16_rows");
   bursts<Copy::none>("alone");
   bursts<Copy::cg16>("cg16");
   bursts<Copy::cg16_rows>("cg16_rows");
