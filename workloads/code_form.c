@@ -91,6 +91,12 @@ static int64_t scaling_of(const ftl_spec *spec, const form *f) {
   return knows_lse ? FTL_SCALING_EXPONENT : f->scaling;
 }
 
+// Backward passes find a product's addresses once and step them: FlashAttention-2's, Triton's, and those written by
+// hand (SASS of kernels/attention/flash2_bwd*.h).
+static int64_t code_of(const ftl_spec *spec, const form *f) {
+  return ftl_spec_takes(spec, FTL_PARAM_dq) ? FTL_CODE_LEAN : f->code;
+}
+
 // Backward steps refill early, or late where Triton's pipeliner is at work.
 static int64_t refill_of(const ftl_spec *spec, const form *f) {
   const int64_t *v = spec->value;
@@ -150,7 +156,7 @@ void ftl_spec_resolve_code(ftl_spec *spec) {
   if (is_window_dropped(spec, p)) spec->value[FTL_PARAM_window] = 0;
   // Loads to registers are stored to shared memory by the step that waits for them: no buffer is refilled earlier.
   bool has_async_copies = spec->value[FTL_PARAM_copy] != FTL_SPEC_COPY_LDG;
-  resolve(spec, FTL_PARAM_code, f->code);
+  resolve(spec, FTL_PARAM_code, code_of(spec, f));
   resolve(spec, FTL_PARAM_scaling, scaling_of(spec, f));
   resolve(spec, FTL_PARAM_row_sums, row_sums_of(spec, f));
   resolve(spec, FTL_PARAM_guard, f->guard);

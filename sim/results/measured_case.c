@@ -30,29 +30,57 @@ static const char *arch_of_gpu(const char *gpu) {
   return NULL;
 }
 
+typedef struct fact {
+  ftl_param param;
+  const char *text;
+} fact;
+
 // kernels/attention is plain code, reads Q from shared memory in every step and refills a buffer as soon as it is free
-// (backward, and through registers, a step ahead), looks in every step for rows without a key; the column `schedule` of
-// unfused attention names its softmax.
-// What a row says itself, in a column of that name, stays; where it says `code`, that decides what else is open.
+// (through registers a step ahead), looks in every step for rows without a key.
+static const fact forward_facts[] = {{FTL_PARAM_q_operand, "shared"},
+                                     {FTL_PARAM_refill, "when_free"},
+                                     {FTL_PARAM_guard, "always"},
+                                     {FTL_PARAM_code, "plain"}};
+static const fact through_registers = {FTL_PARAM_refill, "early"};
+
+// Its backward passes refill a step ahead and step the addresses of a product from one that they find.
+static const fact backward_facts[] = {{FTL_PARAM_refill, "early"},
+                                      {FTL_PARAM_scaling, "exponent"},
+                                      {FTL_PARAM_exp2, "ftz"},
+                                      {FTL_PARAM_head_order, "heads_first"},
+                                      {FTL_PARAM_code, "lean"}};
+
+static ftl_status set_facts(ftl_spec *spec, ftl_param_set open, const fact *facts, size_t num_facts, ftl_error *error) {
+  for (size_t i = 0; i < num_facts; i++) {
+    if (!(open >> facts[i].param & 1)) continue;
+    ftl_status status = ftl_columns_set(spec, facts[i].param, facts[i].text, error);
+    if (status != FTL_OK) return status;
+    open &= ~((ftl_param_set)1 << facts[i].param);
+  }
+  return FTL_OK;
+}
+
+static ftl_status set_own_code(ftl_spec *spec, const ftl_measurement *row, ftl_param_set open, ftl_error *error) {
+  if (ftl_spec_takes(spec, FTL_PARAM_dq))
+    return set_facts(spec, open, backward_facts, sizeof backward_facts / sizeof *backward_facts, error);
+  if (strcmp(ftl_column_or(row, "copy", ""), "ldg") == 0) {
+    ftl_status status = set_facts(spec, open, &through_registers, 1, error);
+    if (status != FTL_OK) return status;
+    open &= ~((ftl_param_set)1 << through_registers.param);
+  }
+  return set_facts(spec, open, forward_facts, sizeof forward_facts / sizeof *forward_facts, error);
+}
+
+// What a row says itself, in a column of that name, stays; where it says `code`, that decides what else is open. The
+// column `schedule` of unfused attention names its softmax.
 static ftl_status set_own(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
-  static const struct {
-    ftl_param param;
-    const char *text;
-  } forms[] = {{FTL_PARAM_q_operand, "shared"},
-               {FTL_PARAM_refill, "when_free"},
-               {FTL_PARAM_guard, "always"},
-               {FTL_PARAM_code, "plain"}};
   const char *workload = ftl_measurement_fact(row, "workload");
   if (workload == NULL) return ftl_error_set(error, FTL_INFEASIBLE, "a row that names no workload");
   ftl_status status = ftl_columns_begin(spec, workload, row, error);
   if (status != FTL_OK) return status;
   ftl_param_set open = spec->workload->accepts & ~spec->given;
   bool says_code = spec->given >> FTL_PARAM_code & 1;
-  bool is_early = ftl_spec_takes(spec, FTL_PARAM_dq) || strcmp(ftl_column_or(row, "copy", ""), "ldg") == 0;
-  for (size_t i = 0; status == FTL_OK && !says_code && i < sizeof forms / sizeof *forms; i++) {
-    const char *text = forms[i].param == FTL_PARAM_refill && is_early ? "early" : forms[i].text;
-    if (open >> forms[i].param & 1) status = ftl_columns_set(spec, forms[i].param, text, error);
-  }
+  if (!says_code) status = set_own_code(spec, row, open, error);
   bool has_softmax = open >> FTL_PARAM_softmax & 1;
   if (status != FTL_OK || !has_softmax) return status;
   return ftl_columns_set(spec, FTL_PARAM_softmax, ftl_column_or(row, "schedule", "safe"), error);
