@@ -49,8 +49,8 @@ static bool is_scheduled(const ftl_spec *spec, int64_t schedule) {
 // Buffers that TMA fills for warps which multiply by wgmma and ask for them themselves.
 static bool is_by_descriptors(const ftl_spec *spec) {
   const int64_t *v = spec->value;
-  bool is_forward = ftl_spec_takes(spec, FTL_PARAM_scaling) && ftl_spec_takes(spec, FTL_PARAM_refill);
-  return is_forward && is_scheduled(spec, FTL_SCHEDULE_STAGES) && v[FTL_PARAM_num_stages] > 1 &&
+  bool has_softmax_steps = ftl_spec_takes(spec, FTL_PARAM_scaling) && ftl_spec_takes(spec, FTL_PARAM_refill);
+  return has_softmax_steps && is_scheduled(spec, FTL_SCHEDULE_STAGES) && v[FTL_PARAM_num_stages] > 1 &&
          v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] == FTL_SPEC_COPY_TMA;
 }
 

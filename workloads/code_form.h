@@ -14,6 +14,8 @@
 //   tile_strip
 //   elementwise=eager_...        the libraries that PyTorch calls      lean
 //   flash2_bwd with dq=atomics   FlashAttention-2's backward kernel    lean      scores, ieee
+//   flash2_bwd with dq=kernel    Triton's (wgmma with cp.async), or    lean      exponent, ftz
+//                                by hand
 //   others                       by hand, as kernels/attention         plain     exponent, end, always, ftz; edges;
 //                                                                                Q in shared memory, when_free
 // clang-format on
@@ -23,7 +25,8 @@
 // sequence's side by side.
 //
 // FlashAttention-2 is taken as PyTorch compiles it (UNFUSE_FMA, no -use_fast_math; its own package has
-// scaling=exponent exp2=ftz). Where `code` is given the rest follows from it, but with dq=atomics.
+// scaling=exponent exp2=ftz). Where `code` is given the rest follows from it, but with dq=atomics and code=lean or
+// buffered, which stay FlashAttention-2's. Steps of flash2_bwd refill early, Triton's of two stages and more late.
 #ifndef FTL_WORKLOADS_CODE_FORM_H
 #define FTL_WORKLOADS_CODE_FORM_H
 

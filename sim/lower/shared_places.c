@@ -40,11 +40,12 @@ static void place_rings(ftl_warp_program *program, ftl_shared_layout *layouts, c
   const ftl_tile_program *tile = program->tile;
   bool by_tma = options->copy == FTL_COPY_TMA, async = by_tma || options->mma == FTL_MMA_WGMMA;
   bool in_blocks = async || options->buffers_fragments;  // CUTLASS's atoms are a swizzle wide
-  int64_t offset = 0;
+  int64_t offset = 0, bytes_of_columns = 0;              // those lie behind the tiles, which swizzles want aligned
   for (int32_t r = 0; r < tile->num_rings; r++) {
     const ftl_ring *ring = &tile->rings[r];
     ftl_shared_order order = in_blocks ? FTL_SHARED_SWIZZLED_BLOCKS : FTL_SHARED_SWIZZLED_ROWS;
-    int32_t alignment = async && !ftl_ring_holds_columns(ring) ? ASYNC_ALIGNMENT_BYTES : ALIGNMENT_BYTES;
+    bool holds_columns = ftl_ring_holds_columns(ring);
+    int32_t alignment = async && !holds_columns ? ASYNC_ALIGNMENT_BYTES : ALIGNMENT_BYTES;
     if (is_gathered(tile, r)) order = FTL_SHARED_SWIZZLED_PAIRS;
     layouts[r] = ftl_shared_layout_of(ring->rows, ring->columns, ftl_dtype_bytes(ring->dtype), order);
     int32_t stage_bytes = ftl_round_up32(layouts[r].stage_bytes, alignment);
@@ -52,9 +53,10 @@ static void place_rings(ftl_warp_program *program, ftl_shared_layout *layouts, c
     int32_t box_bytes = by_tma ? layouts[r].block_columns * layouts[r].element_bytes : 0;
     program->rings[r] = (ftl_warp_ring){
         ring->num_stages, stage_bytes, box_bytes, warps_of(tile, ring->consumers_mask), mbarrier, ring->multicast};
-    if (!ring->overlaid) offset += (int64_t)stage_bytes * ring->num_stages;
+    if (!ring->overlaid) *(holds_columns ? &bytes_of_columns : &offset) += (int64_t)stage_bytes * ring->num_stages;
     if (mbarrier) offset += MBARRIER_BYTES * ring->num_stages * (tile->num_roles > 1 ? 2 : 1);
   }
+  offset += bytes_of_columns;
   // Barriers of fixed size lie before the dynamic part, which the 128-byte swizzle wants at a multiple of 1024.
   if (async && options->plain_code) offset += ASYNC_ALIGNMENT_BYTES;
   offset += relayout_bytes(tile, shape);

@@ -110,7 +110,9 @@ static ftl_status set_triton_descriptors(ftl_spec *spec, const ftl_measurement *
 // stage alone: tiles come through registers.
 static ftl_status set_triton_backward(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   ftl_status status = need_triton_tile(spec, row, error);
-  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_dq, "kernel", error);
+  if (status != FTL_OK) return status;
+  if (is_mma_sync(row)) return ftl_error_set(error, FTL_INFEASIBLE, "triton_backward with mma.sync");
+  status = ftl_columns_set(spec, FTL_PARAM_dq, "kernel", error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_code, "lean", error);
   if (status == FTL_OK) status = set_triton_buffers(spec, row, error);
   if (status != FTL_OK || spec->value[FTL_PARAM_num_stages] > 1) return status;

@@ -29,7 +29,4 @@ FTL_MUST_USE ftl_status ftl_check_ring(const ftl_tile_program *program, int32_t 
 // Clusters: their size, and that CTAs which share loads load the same tiles in the same order (check_cluster.c).
 FTL_MUST_USE ftl_status ftl_check_cluster(const ftl_tile_program *program, ftl_error *error);
 
-// Values that an op takes in an ELEM of this function.
-int ftl_elem_num_operands(ftl_elem_fn fn);
-
 #endif

@@ -60,23 +60,6 @@ static ftl_status check_mma(const ftl_check *check, const ftl_tile_op *op) {
   return check_product_types(check, op, a.dtype);
 }
 
-int ftl_elem_num_operands(ftl_elem_fn fn) {
-  switch (fn) {
-    case FTL_ELEM_ADD:
-    case FTL_ELEM_SUB:
-    case FTL_ELEM_MUL:
-    case FTL_ELEM_MAX:
-    case FTL_ELEM_DIV:
-    case FTL_ELEM_DIV_FULL:
-      return 2;
-    case FTL_ELEM_FMA:
-    case FTL_ELEM_SELECT:
-      return 3;
-    default:
-      return 1;
-  }
-}
-
 static bool operand_fits(const ftl_check *check, ftl_operand operand, const ftl_value *dst) {
   if (operand.value == -1) return true;
   if (!ftl_check_is_value(check, operand.value)) return false;

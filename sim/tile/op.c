@@ -55,3 +55,66 @@ bool ftl_tile_op_stores(ftl_tile_op_kind kind) {
   return kind == FTL_TILE_STORE || kind == FTL_TILE_ATOMIC_ADD || kind == FTL_TILE_STORE_ROWS ||
          kind == FTL_TILE_STORE_MERGED || kind == FTL_TILE_STORE_TOP;
 }
+
+int ftl_elem_num_operands(ftl_elem_fn fn) {
+  switch (fn) {
+    case FTL_ELEM_ADD:
+    case FTL_ELEM_SUB:
+    case FTL_ELEM_MUL:
+    case FTL_ELEM_MAX:
+    case FTL_ELEM_DIV:
+    case FTL_ELEM_DIV_FULL:
+      return 2;
+    case FTL_ELEM_FMA:
+    case FTL_ELEM_SELECT:
+      return 3;
+    default:
+      return 1;
+  }
+}
+
+int ftl_tile_op_reads(const ftl_tile_op *op, int32_t reads[FTL_TILE_OP_MAX_READS]) {
+  int count = 0;
+  const ftl_operand operands[] = {op->a, op->b, op->c};
+  switch (op->kind) {
+    case FTL_TILE_MMA:
+      reads[count++] = op->dst;
+      if (op->ring_a < 0) reads[count++] = op->a.value;
+      if (op->b.value >= 0) reads[count++] = op->b.value;
+      break;
+    case FTL_TILE_ELEM:
+      for (int i = 0; i < ftl_elem_num_operands(op->fn); i++) reads[count++] = operands[i].value;
+      break;
+    case FTL_TILE_REDUCE_ROWS:
+      reads[count++] = op->dst;
+      reads[count++] = op->a.value;
+      break;
+    case FTL_TILE_MASK:
+    case FTL_TILE_MASK_BITS:
+    case FTL_TILE_DROPOUT:
+    case FTL_TILE_REDUCE_LANES:
+    case FTL_TILE_REDUCE_WARPS:
+    case FTL_TILE_REDUCE_GROUPS:
+      reads[count++] = op->dst;
+      break;
+    case FTL_TILE_STORE_MERGED:
+      for (int i = 0; i < 3; i++) reads[count++] = operands[i].value;
+      break;
+    case FTL_TILE_STORE_TOP:
+      if (op->a.value >= 0) reads[count++] = op->a.value;
+      reads[count++] = op->b.value;
+      break;
+    case FTL_TILE_TOP:
+    case FTL_TILE_PUT:
+    case FTL_TILE_ATOMIC_ADD:
+    case FTL_TILE_GATHER:
+    case FTL_TILE_CONVERT:
+    case FTL_TILE_STORE:
+    case FTL_TILE_STORE_ROWS:
+      reads[count++] = op->a.value;
+      break;
+    default:
+      break;
+  }
+  return count;
+}

@@ -209,4 +209,11 @@ bool ftl_tile_op_loads(ftl_tile_op_kind kind);         // LOAD and the direct on
 bool ftl_tile_op_loads_direct(ftl_tile_op_kind kind);  // LOOKUP, LOAD_TILE, LOAD_ROWS, LOAD_COLUMNS, MASK_BITS
 bool ftl_tile_op_stores(ftl_tile_op_kind kind);        // STORE, ATOMIC_ADD, STORE_ROWS, STORE_MERGED
 
+// Values that an op takes in an ELEM of this function.
+int ftl_elem_num_operands(ftl_elem_fn fn);
+
+// The values that an op reads, and how many; a destination that it adds to is among them. Immediates are below 0.
+enum { FTL_TILE_OP_MAX_READS = 4 };
+int ftl_tile_op_reads(const ftl_tile_op *op, int32_t reads[FTL_TILE_OP_MAX_READS]);
+
 #endif

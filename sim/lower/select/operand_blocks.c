@@ -26,17 +26,6 @@ static int32_t conversion_of(const ftl_select *s, int32_t value) {
   return -1;
 }
 
-static bool reads(const ftl_tile_op *op, int32_t value) {
-  return op->a.value == value || op->b.value == value || op->c.value == value;
-}
-
-// Whether an operation from `i` on, in the same loop, reads the value.
-static bool is_read_from(const ftl_select *s, int32_t i, int32_t value) {
-  for (; i < s->role->num_ops && ftl_select_op_at(s, i)->kind != FTL_TILE_END_LOOP; i++)
-    if (reads(ftl_select_op_at(s, i), value)) return true;
-  return false;
-}
-
 // Whether what is converted is made of another accumulator of its shape, which ends there (dS of dP and of P): ptxas
 // writes the operand over that one. Source: kernels/foreign/triton_backward.py, whose kernels of dQ have as many
 // registers as S, dP and dQ and what lies below accumulators (122 of 64 queries a warpgroup by 64 keys, head_dim 64).
@@ -47,7 +36,8 @@ static bool ends_another(const ftl_select *s, int32_t accumulator, int32_t conve
     if (op->kind != FTL_TILE_ELEM || op->dst != accumulator) continue;
     int32_t other = op->a.value == accumulator ? op->b.value : op->a.value;
     if (other < 0 || other == accumulator || values[other].kind != FTL_VALUE_TILE) continue;
-    if (values[other].rows == of_it->rows && values[other].columns == of_it->columns && !is_read_from(s, i + 1, other))
+    if (values[other].rows == of_it->rows && values[other].columns == of_it->columns &&
+        ftl_select_is_last_read(s, i, other))
       return true;
   }
   return false;

@@ -339,6 +339,9 @@ int32_t ftl_select_looked_up_address(ftl_select *s, const ftl_tile_op *op, const
                                      bool is_second, int32_t *predicate);
 int32_t ftl_select_entry_of_ref(const ftl_select *s, const ftl_tile_ref *ref);
 
+// ---- last_read.c ----
+bool ftl_select_is_last_read(const ftl_select *s, int32_t op_idx, int32_t value);
+
 // ---- operand_blocks.c ----
 // Ahead of a function of `accumulator` that ends in a CONVERT to an operand of wgmmas: sets registers aside, once.
 void ftl_select_reserve_operands(ftl_select *s, int32_t accumulator);

@@ -120,6 +120,45 @@ Test(unit_lower_flash2_bwd, dropout_costs_its_random_numbers_and_five_instructio
   }
 }
 
+// Registers of a launch as Triton has it, and how many of its copies bring a number of 4 bytes for each column.
+static int32_t lower_triton(const char *tile, int launch, int32_t *num_copies) {
+  char parameters[256];
+  programs p;
+  ftl_error error = {0};
+  snprintf(parameters, sizeof parameters,
+           "dq=kernel heads=16 seqlen=2048 mma=wgmma copy=cp_async code=lean refill=late %s", tile);
+  cr_assert_eq(lower_launch(&p, "h200", "flash2_bwd", parameters, launch, &error), FTL_OK, "%s", error.message);
+  int32_t registers = p.warps->registers_per_thread;
+  *num_copies = 0;
+  for (int32_t i = 0; i < p.warps->num_insts; i++) {
+    const ftl_warp_inst *inst = &p.warps->insts[i];
+    bool is_column = inst->opcode == FTL_OP_CP_ASYNC && p.warps->accesses[inst->access].bytes == 4;
+    if (is_column) *num_copies += inst->repeat;
+  }
+  programs_fini(&p);
+  return registers;
+}
+
+// LSE and delta beside the tiles that are asked for late: a copy for the 8 columns of a fragment, before the loop and
+// in it. dQ has rows of its own, which need none.
+Test(unit_lower_flash2_bwd, numbers_a_column_are_copied_a_fragment_each) {
+  int32_t num_copies;
+  lower_triton("head_dim=64 block_m=32 block_n=128 num_warps=4 num_stages=2", 1, &num_copies);
+  cr_expect_eq(num_copies, 2 * 2 * 32 / 8, "%d", num_copies);
+  lower_triton("head_dim=64 block_m=64 block_n=128 num_warps=8 num_stages=2", 1, &num_copies);
+  cr_expect_eq(num_copies, 2 * 2 * 64 / 8);
+  lower_triton("head_dim=64 block_m=64 block_n=128 num_warps=8 num_stages=2", 2, &num_copies);
+  cr_expect_eq(num_copies, 0);
+}
+
+// dS lies over P or dP: no registers are set aside beside them. Triton 3.6 has 122 registers for 64 queries a warpgroup
+// and 64 keys, of which dQ, S and dP are 96 (kernels/measurements/foreign_backward_ncu.csv); 16 would be set aside.
+Test(unit_lower_flash2_bwd, the_gradient_of_scores_has_no_registers_of_its_own) {
+  int32_t num_copies;
+  int32_t registers = lower_triton("head_dim=64 block_m=64 block_n=128 num_warps=8 num_stages=2", 2, &num_copies);
+  cr_expect(registers >= 114 && registers <= 130, "%d", registers);
+}
+
 // The library's tile on the GPUs that have the shared memory for it: 144 KB.
 Test(unit_lower_flash2_bwd, the_tile_of_the_library_is_proved) {
   static const char *const large[] = {"a100_80", "h200"};

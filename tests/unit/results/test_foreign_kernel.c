@@ -131,6 +131,24 @@ Test(unit_results_foreign_kernel, a_product_in_triton_has_a_tile_a_program) {
           "triton_product with mma.sync");
 }
 
+// Its pipeliner leaves num_stages - 1 buffers of each tile, and loops of one stage alone: tiles come through registers.
+Test(unit_results_foreign_kernel, a_backward_pass_in_triton_has_a_kernel_for_dq) {
+  ftl_measured_case c = case_of(PROBLEM "block_m,block_n,num_warps,num_stages,mma,copy," RUN
+                                        "triton_backward,bwd,1,8,8,512,512,64,0,32,128,4,3,wgmma,cp_async," RAN "k\n",
+                                NULL);
+  cr_expect_str_eq(c.spec.workload->name, "flash2_bwd");
+  HAS(&c, {FTL_PARAM_dq, FTL_DQ_KERNEL}, {FTL_PARAM_code, FTL_CODE_LEAN}, {FTL_PARAM_copy, FTL_SPEC_COPY_CP_ASYNC},
+      {FTL_PARAM_block_m, 32}, {FTL_PARAM_block_n, 128}, {FTL_PARAM_num_stages, 3});
+  cr_expect_eq(c.part, FTL_PART_HELD_OUT);
+  c = case_of(PROBLEM "block_m,block_n,num_warps,num_stages,mma,copy," RUN
+                      "triton_backward,bwd,1,8,8,512,512,64,0,64,128,4,1,wgmma,cp_async," RAN "k\n",
+              NULL);
+  HAS(&c, {FTL_PARAM_copy, FTL_SPEC_COPY_LDG}, {FTL_PARAM_num_stages, 1});
+  case_of(PROBLEM "block_m,block_n,num_warps,num_stages,mma,copy," RUN
+                  "triton_backward,bwd,1,8,8,512,512,64,0,64,128,4,2,mma,cp_async," RAN "k\n",
+          "triton_backward with mma.sync");
+}
+
 // 8-bit products: cuBLAS's own kernels on fp8, but for those that keep sums apart, and CUTLASS's for Ampere on
 // integers.
 Test(unit_results_foreign_kernel, products_of_bytes_have_their_kernels) {

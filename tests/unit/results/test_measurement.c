@@ -195,6 +195,35 @@ static ftl_measured_case case_of(const char *text) {
   return c;
 }
 
+#define OWN "workload,heads,seqlen,head_dim,mma,copy,status,condition,gpu"
+#define OF_H200 ",ok,ncu,NVIDIA H200\n"
+
+// What kernels/attention is, which its rows need not say: forward, through registers, and backward.
+Test(unit_results_measurement, rows_of_the_projects_kernels_are_of_its_code) {
+  ftl_measured_case c = case_of(OWN "\nflash2_fwd,8,512,64,mma,cp_async" OF_H200);
+  cr_expect_eq(c.spec.value[FTL_PARAM_code], FTL_CODE_PLAIN);
+  cr_expect_eq(c.spec.value[FTL_PARAM_guard], FTL_GUARD_ALWAYS);
+  cr_expect_eq(c.spec.value[FTL_PARAM_q_operand], FTL_Q_OPERAND_SHARED);
+  cr_expect_eq(c.spec.value[FTL_PARAM_refill], FTL_REFILL_WHEN_FREE);
+  c = case_of(OWN "\nflash2_fwd,8,512,64,mma,ldg" OF_H200);
+  cr_expect_eq(c.spec.value[FTL_PARAM_code], FTL_CODE_PLAIN);
+  cr_expect_eq(c.spec.value[FTL_PARAM_refill], FTL_REFILL_EARLY);
+  c = case_of(OWN ",dq\nflash2_bwd,8,512,64,mma,cp_async,ok,ncu,NVIDIA H200,atomics\n");
+  cr_expect_eq(c.spec.value[FTL_PARAM_code], FTL_CODE_LEAN);
+  cr_expect_eq(c.spec.value[FTL_PARAM_refill], FTL_REFILL_EARLY);
+  cr_expect_eq(c.spec.value[FTL_PARAM_scaling], FTL_SCALING_EXPONENT);
+  cr_expect_eq(c.spec.value[FTL_PARAM_exp2], FTL_EXP2_FTZ);
+  cr_expect_eq(c.spec.value[FTL_PARAM_head_order], FTL_HEADS_FIRST);
+}
+
+// A row that says how its code is written leaves the rest to that.
+Test(unit_results_measurement, a_row_that_names_its_code_says_what_else_is_open) {
+  ftl_measured_case c = case_of(OWN ",code\nflash2_fwd,8,512,64,mma,cp_async,ok,ncu,NVIDIA H200,lean\n");
+  cr_expect_eq(c.spec.value[FTL_PARAM_code], FTL_CODE_LEAN);
+  cr_expect_eq(c.spec.value[FTL_PARAM_refill], FTL_REFILL_AUTO);
+  cr_expect_eq(c.spec.value[FTL_PARAM_guard], FTL_GUARD_AUTO);
+}
+
 Test(unit_results_measurement, seqlen_sets_both_lengths) {
   ftl_measured_case c =
       case_of("workload,heads,seqlen,head_dim,status,condition,gpu\nflash2_fwd,8,512,64,ok,ncu,NVIDIA H200\n");

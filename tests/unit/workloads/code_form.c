@@ -154,6 +154,13 @@ Test(unit_workloads_code_form, the_backward_pass_and_eager_kernels_are_libraries
   CHECK("flash2_bwd", FORWARD "mma=mma copy=cp_async", {FTL_PARAM_dq, FTL_DQ_ATOMICS}, {FTL_PARAM_code, FTL_CODE_LEAN},
         {FTL_PARAM_scaling, FTL_SCALING_SCORES}, {FTL_PARAM_exp2, FTL_EXP2_IEEE},
         {FTL_PARAM_head_order, FTL_SEQUENCES_FIRST});
+  CHECK("flash2_bwd", FORWARD "dq=kernel mma=mma copy=cp_async", {FTL_PARAM_code, FTL_CODE_LEAN},
+        {FTL_PARAM_scaling, FTL_SCALING_EXPONENT}, {FTL_PARAM_exp2, FTL_EXP2_FTZ},
+        {FTL_PARAM_head_order, FTL_HEADS_FIRST});
+  CHECK("flash2_bwd", FORWARD "dq=kernel mma=wgmma copy=cp_async", {FTL_PARAM_code, FTL_CODE_LEAN},
+        {FTL_PARAM_scaling, FTL_SCALING_EXPONENT}, {FTL_PARAM_exp2, FTL_EXP2_FTZ});
+  CHECK("flash2_bwd", FORWARD "dq=atomics mma=mma copy=cp_async code=plain", {FTL_PARAM_scaling, FTL_SCALING_EXPONENT},
+        {FTL_PARAM_exp2, FTL_EXP2_FTZ}, {FTL_PARAM_head_order, FTL_HEADS_FIRST});
   CHECK("standard_attention", FORWARD "mma=mma copy=cp_async elementwise=eager_einsum",
         {FTL_PARAM_code, FTL_CODE_LEAN});
   CHECK("standard_attention", FORWARD "mma=mma copy=cp_async elementwise=eager_baddbmm",
