@@ -48,6 +48,12 @@ static const bound descriptors_bounds[] = {
 static const bound few_keys_bounds[] = {
 #include "bounds_few_keys.def"
 };
+static const bound backward_bounds[] = {
+#include "bounds_backward.def"
+};
+static const bound forms_bounds[] = {
+#include "bounds_forms.def"
+};
 static const bound h100_bounds[] = {
 #include "bounds_h100.def"
 };
@@ -56,8 +62,22 @@ static const bound h100_bounds[] = {
 // Files that came after the sample of the others was settled, which they would move: those that are taken whole, and
 // those whose blocks were drawn, among them kernels that no one would choose (kernels/measurements/HELDOUT.md), those
 // of one wave of CTAs over ever longer sequences, products of bytes and of warpgroups side by side, PyTorch's
-// memory-efficient attention and split decoding, Triton's tensor descriptors, and launches of few keys.
-typedef enum group { SAMPLED, WHOLE, DRAWN, LATEST, THIRTIETH, WAVES, PRODUCTS, PYTORCH, DESCRIPTORS, FEW_KEYS } group;
+// memory-efficient attention and split decoding, Triton's tensor descriptors, launches of few keys, backward passes
+// with free tiles, and our own kernels in forms that no earlier file has.
+typedef enum group {
+  SAMPLED,
+  WHOLE,
+  DRAWN,
+  LATEST,
+  THIRTIETH,
+  WAVES,
+  PRODUCTS,
+  PYTORCH,
+  DESCRIPTORS,
+  FEW_KEYS,
+  BACKWARD,
+  FORMS
+} group;
 static const struct {
   const char *name;
   group group;
@@ -75,7 +95,12 @@ static const struct {
                   {"_unseen34_", THIRTIETH},
                   {"_unseen35_", THIRTIETH},
                   {"_unseen36_", THIRTIETH},
+                  {"_unseen37_", THIRTIETH},
                   {"attention_few_keys_", FEW_KEYS},
+                  {"attention_backward_own_", BACKWARD},
+                  {"foreign_backward_", BACKWARD},
+                  {"attention_wide_", FORMS},
+                  {"attention_forms_", FORMS},
                   {"foreign_descriptors_", DESCRIPTORS},
                   {"foreign_efficient_", PYTORCH},
                   {"foreign_splits_", PYTORCH},
@@ -111,6 +136,11 @@ static void add_file(ftl_validation *v, const char *path, group wanted, const ch
   ftl_measurement_file_fini(&file);
 }
 
+static bool is_whole(group wanted) {
+  return wanted == WHOLE || wanted == WAVES || wanted == PRODUCTS || wanted == FEW_KEYS || wanted == BACKWARD ||
+         wanted == FORMS;
+}
+
 static ftl_validation read_measurements(group wanted) {
   ftl_validation v = {0};
   ftl_error error = {0};
@@ -119,7 +149,7 @@ static ftl_validation read_measurements(group wanted) {
   const char *const all[] = {NULL};
   for (size_t i = 0; i < files.gl_pathc; i++) {
     if (group_of(files.gl_pathv[i]) != wanted) continue;
-    if (wanted == WHOLE || wanted == WAVES || wanted == PRODUCTS || wanted == FEW_KEYS)
+    if (is_whole(wanted))
       add_file(&v, files.gl_pathv[i], wanted, all, 1);
     else
       add_file(&v, files.gl_pathv[i], wanted, workloads, sizeof workloads / sizeof *workloads);
@@ -222,6 +252,14 @@ Test(reference_accuracy, errors_of_tensor_descriptors_are_no_larger_than_stated)
 
 Test(reference_accuracy, errors_of_launches_of_few_keys_are_no_larger_than_stated) {
   check(read_measurements(FEW_KEYS), few_keys_bounds, sizeof few_keys_bounds / sizeof *few_keys_bounds);
+}
+
+Test(reference_accuracy, errors_of_backward_passes_are_no_larger_than_stated) {
+  check(read_measurements(BACKWARD), backward_bounds, sizeof backward_bounds / sizeof *backward_bounds);
+}
+
+Test(reference_accuracy, errors_of_few_warps_copies_through_registers_and_caps_are_no_larger_than_stated) {
+  check(read_measurements(FORMS), forms_bounds, sizeof forms_bounds / sizeof *forms_bounds);
 }
 
 Test(reference_accuracy, errors_on_an_h100_are_no_larger_than_stated) {
