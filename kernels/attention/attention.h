@@ -41,6 +41,9 @@ struct StoredKeys {
   const __half *k_scales, *v_scales;
 };
 
+/* Rows that the lengths of backward passes are multiples of: whole CTAs of delta. */
+constexpr int delta_unit = 128;
+
 /* Of a backward pass, in device memory; shapes as of Q, K and V. */
 struct Gradients {
   const __half *d_o;

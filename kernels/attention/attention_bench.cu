@@ -56,10 +56,10 @@ bool fits_pages(int block_n, int page_size) {
   return is_power && (page_size % block_n == 0 || (block_n % page_size == 0 && block_n / page_size <= 32));
 }
 
-/* Backward kernels have whole tiles of both blocks in both lengths, and of at most 128 rows of delta; every query sees
+/* Backward kernels have whole tiles of both blocks in both lengths, and whole CTAs of delta; every query sees
  * a key, and every head has its own. */
 bool fits_backward(const Instance &i, const Case &c) {
-  int unit = std::lcm(std::lcm(i.key.block_m, i.key.block_n), 128);
+  int unit = std::lcm(std::lcm(i.key.block_m, i.key.block_n), delta_unit);
   bool has_whole_tiles = number(c, "seqlen_q") % unit == 0 && number(c, "seqlen_kv") % unit == 0;
   bool sees_some = !i.key.causal || number(c, "seqlen_q") <= number(c, "seqlen_kv");
   return has_whole_tiles && sees_some && number(c, "heads") == number(c, "kv_heads");
@@ -86,7 +86,8 @@ const Instance *find(const Case &c) {
         k.head_dim == number(c, "head_dim") && k.head_dim_v == own_head_dim_v(c) &&
         k.causal == (number(c, "causal") != 0) && k.persistent == (c.count("persistent") && number(c, "persistent")) &&
         k.ragged == is_ragged(c) && k.windowed == has(c, "window") && k.drops == has(c, "dropout_p") &&
-        k.dq == text_or_empty(c, "dq") && k.max_registers == (has(c, "max_registers") ? number(c, "max_registers") : 0) && k.kv_format == kv_format_name(c) &&
+        k.dq == text_or_empty(c, "dq") && k.kv_format == kv_format_name(c) &&
+        k.max_registers == (has(c, "max_registers") ? number(c, "max_registers") : 0) &&
         (k.kv_format.empty() || k.kv_group_size == number(c, "kv_group_size")))
       return &i;
   }

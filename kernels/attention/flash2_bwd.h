@@ -308,6 +308,7 @@ struct DeltaRows {
   static constexpr int threads = head_dim <= 64 ? 8 : head_dim <= 128 ? 16 : 32, turns = 4;
   static constexpr int num_threads = num_warps * 32, at_once = num_threads / threads, rows = at_once * turns;
   static constexpr int columns = threads * 8;
+  static_assert(delta_unit % rows == 0, "whole CTAs of delta");
 };
 
 template <class S, bool clears_sum>

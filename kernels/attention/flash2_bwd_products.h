@@ -242,7 +242,7 @@ template <class S>
 void run(const Problem &problem, cudaStream_t stream) {
   Launch l = plan<S>(problem);
   Params p = params(problem);
-  cudaFuncSetAttribute(flash2_bwd_dq<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::shared_bytes);
+  CUDA_CHECK(cudaFuncSetAttribute(flash2_bwd_dq<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::shared_bytes));
   run_delta<S, false>(p, stream);
   flash2_bwd_dk_dv<S><<<l.grid, l.block, l.shared_bytes, stream>>>(p);
   unsigned query_tiles = (unsigned)(p.seqlen_q / S::block_n * p.num_heads_total);

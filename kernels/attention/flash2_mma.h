@@ -17,12 +17,13 @@
  * then those across its right edge are. `drops`: elements of P are dropped where they are packed for the second product
  * (dropout.h). head_dim_v: columns of V and O where they are not those of Q and K.
  *
- * `by_registers` (copy=ldg): K and V come through registers, with one or two stages. A tile is asked for a step ahead and
- * stored where the step would wait for it; of one buffer K is asked for where it is needed, V ahead of the softmax.
- * `persistent`: as many CTAs as fit, each takes every gridDim-th tile. `most_registers`: a cap (__maxnreg__); 0: none. */
+ * `by_registers` (copy=ldg): K and V come through registers, with one or two stages. A tile is asked for a step ahead
+ * and stored where the step would wait for it; of one buffer K is asked for where it is needed, V ahead of the softmax.
+ * `persistent`: as many CTAs as fit, each takes every gridDim-th tile. `most_registers`: a cap (__maxnreg__), or 0. */
 #pragma once
 
 #include "attention.h"
+#include "bench.h"
 #include "online_softmax.h"
 
 namespace flash2_mma {
@@ -55,6 +56,7 @@ struct Shape {
   static constexpr int shared_bytes = q_bytes + buffer_bytes > o_bytes ? q_bytes + buffer_bytes : o_bytes;
   static_assert(warp_rows % 16 == 0 && block_n % 16 == 0 && head_dim % 32 == 0 && head_dim_v % 32 == 0);
   static_assert(!drops || block_n % 32 == 0);
+  static_assert(!persistent || most_registers == 0);
   static_assert(!by_registers || (schedule == Schedule::stages && num_stages_ <= 2 && !ragged && !windowed && !drops));
 };
 
@@ -101,6 +103,7 @@ __device__ __forceinline__ void copy_tile_part(uint32_t to, const __half *from, 
 template <class S, int rows, int columns>
 struct HeldTile {
   static constexpr int row_chunks = columns / 8, num_chunks = rows * row_chunks / S::num_threads;
+  static_assert(rows * row_chunks % S::num_threads == 0, "each thread has as many chunks");
   uint4 chunks[num_chunks];
 
   __device__ __forceinline__ void load(const __half *from) {
@@ -482,10 +485,10 @@ const void *kernel_of() {
 template <class S>
 unsigned num_resident() {
   int device = 0, num_sms = 0, per_sm = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&num_sms, cudaDevAttrMultiProcessorCount, device);
-  cudaFuncSetAttribute(kernel_of<S>(), cudaFuncAttributeMaxDynamicSharedMemorySize, S::shared_bytes);
-  cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, kernel_of<S>(), S::num_threads, S::shared_bytes);
+  CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&num_sms, cudaDevAttrMultiProcessorCount, device));
+  CUDA_CHECK(cudaFuncSetAttribute(kernel_of<S>(), cudaFuncAttributeMaxDynamicSharedMemorySize, S::shared_bytes));
+  CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, kernel_of<S>(), S::num_threads, S::shared_bytes));
   return (unsigned)(num_sms * per_sm);
 }
 
