@@ -20,7 +20,8 @@ typedef struct products {
   int32_t listed;  // table: the tiles at these positions; -1: the positions are tiles
   // Each loop over steps fills its buffers, refills them after a step's products and leaves none full.
   bool refills_late;
-  int32_t refill_barrier;  // named: all warps have left the buffers that a late refill writes
+  int32_t refill_barrier;     // named: all warps have left the buffers that a late refill writes
+  int32_t late[4], num_late;  // rings that a step waits for at once then
 } products;
 
 // ---- what cannot exist on any GPU ----
@@ -70,7 +71,9 @@ static void declare(products *p) {
   p->probs = ftl_builder_tile(b, "p", a->dtype, a->block_n, a->block_m);
   p->d_scores = ftl_builder_tile(b, "ds", a->dtype, a->block_n, a->block_m);
   p->refills_late = p->f->spec->value[FTL_PARAM_refill] == FTL_REFILL_LATE;
-  if (p->refills_late) p->refill_barrier = ftl_builder_named_barrier(b, "refill", readers);
+  if (!p->refills_late) return;
+  p->refill_barrier = ftl_builder_named_barrier(b, "refill", readers);
+  for (int i = 0; i < 2; i++) p->late[p->num_late++] = p->step[i];
 }
 
 // Under a block mask the steps are those of the kept tile's list.
@@ -128,17 +131,17 @@ static void fill_ahead(const products *p, ftl_expr first, ftl_expr end) {
 
 // Stages that were asked for past the last step are empty: the next loop must find none.
 static void drain(const products *p) {
-  const int32_t rings[] = {p->step[0], p->step[1], p->lse_ring, p->delta_ring};
-  for (int i = 0; i < 4; i++) {
-    for (int32_t j = 0; rings[i] >= 0 && j < num_ahead(p); j++) {
-      ftl_wait(p->f->b, rings[i]);
-      ftl_release(p->f->b, rings[i]);
+  for (int32_t i = 0; i < p->num_late; i++) {
+    for (int32_t j = 0; j < num_ahead(p); j++) {
+      ftl_wait(p->f->b, p->late[i]);
+      ftl_release(p->f->b, p->late[i]);
     }
   }
 }
 
-// What is read next is waited for; then the step num_stages - 1 ahead is asked for.
-static void next_step(const products *p, int i, ftl_expr j) {
+// Refilled early: what is read next is waited for; then the step num_stages - 1 ahead is asked for.
+static void next_early(const products *p, int i, ftl_expr j) {
+  if (p->refills_late) return;
   ftl_builder *b = p->f->b;
   int32_t ahead = num_ahead(p);
   if (ahead == 0) load_step(p, i, j);
@@ -146,11 +149,9 @@ static void next_step(const products *p, int i, ftl_expr j) {
   if (ahead > 0) load_step(p, i, ftl_add(b, j, ftl_const(b, ahead)));
 }
 
-// All that a step reads, at once.
+// Refilled late: all that a step reads, at once.
 static void begin_late(const products *p) {
-  const int32_t rings[] = {p->step[0], p->step[1], p->lse_ring, p->delta_ring};
-  for (int i = 0; i < 4; i++)
-    if (rings[i] >= 0) ftl_wait(p->f->b, rings[i]);
+  for (int32_t i = 0; i < p->num_late; i++) ftl_wait(p->f->b, p->late[i]);
 }
 
 static void leave_early(const products *p, int i) {
@@ -192,11 +193,11 @@ static void loop(const products *p, ftl_expr lo, ftl_expr hi, bool masked, step_
   if (lo == hi) return;  // empty whatever the CTA
   if (p->refills_late) fill_ahead(p, lo, hi);
   ftl_expr j = ftl_loop_value(p->f->b, ftl_loop(p->f->b, lo, hi));
-  if (p->refills_late) begin_late(p);
+  begin_late(p);
   step(p, j, masked, accumulators);
   if (p->refills_late) refill_late(p, j, hi);
   ftl_end_loop(p->f->b);
-  if (p->refills_late) drain(p);
+  drain(p);
 }
 
 static void walk(const products *p, step_fn step, const int32_t *accumulators) {
@@ -214,7 +215,8 @@ static void store_accumulator(const products *p, int i, int32_t tensor, int32_t 
 
 // ---- dK and dV: keys are kept, queries walked, on transposed scores ----
 
-static void load_columns(const products *p, int32_t value, int32_t tensor, ftl_expr query) {
+static void load_columns_early(const products *p, int32_t value, int32_t tensor, ftl_expr query) {
+  if (p->refills_late) return;
   ftl_load_columns(p->f->b, value, ftl_backward_ref(p->f, tensor, p->step_head, query, p->f->a.block_m, 1));
 }
 
@@ -229,11 +231,9 @@ static void step_dk_dv(const products *p, ftl_expr j, bool masked, const int32_t
   const ftl_backward *f = p->f;
   ftl_builder *b = f->b;
   ftl_expr query = row_of_step(p, j);
-  if (!p->refills_late) {
-    next_step(p, SCORES, j);
-    load_columns(p, p->lse, f->t.lse, query);
-    load_columns(p, p->delta, f->t.delta, query);
-  }
+  next_early(p, SCORES, j);
+  load_columns_early(p, p->lse, f->t.lse, query);
+  load_columns_early(p, p->delta, f->t.delta, query);
   fetch_columns(p, p->lse, p->lse_ring);
   multiply_step(p, SCORES, p->scores);
   if (masked) ftl_attention_mask_transposed(b, &f->a, f->lengths, p->scores, f->tile.row, query);
@@ -241,7 +241,7 @@ static void step_dk_dv(const products *p, ftl_expr j, bool masked, const int32_t
   ftl_backward_exponentiate(f, p->scores, p->lse);
   ftl_attention_dropout_by_sign(b, &f->a, &f->tile, p->scores, query, f->tile.row, true);
   ftl_backward_round_probs(f, p->probs, p->scores);
-  if (!p->refills_late) next_step(p, PRODUCTS, j);
+  next_early(p, PRODUCTS, j);
   ftl_mma_value(b, accumulators[1], p->probs, p->step[PRODUCTS], false);
   multiply_step(p, PRODUCTS, p->products);
   leave_early(p, PRODUCTS);
@@ -259,6 +259,8 @@ static void declare_columns(products *p) {
   if (!p->refills_late) return;
   p->lse_ring = ftl_builder_ring(b, "lse", FTL_FP32, rows, 1, num_ahead(p), p->role, 1 << p->role);
   p->delta_ring = ftl_builder_ring(b, "delta", FTL_FP32, rows, 1, num_ahead(p), p->role, 1 << p->role);
+  p->late[p->num_late++] = p->lse_ring;
+  p->late[p->num_late++] = p->delta_ring;
 }
 
 void ftl_backward_write_dk_dv(ftl_backward *f) {
@@ -293,12 +295,12 @@ static void step_dq(const products *p, ftl_expr j, bool masked, const int32_t *a
   const ftl_backward *f = p->f;
   ftl_builder *b = f->b;
   ftl_expr key = row_of_step(p, j);
-  if (!p->refills_late) next_step(p, SCORES, j);
+  next_early(p, SCORES, j);
   multiply_step(p, SCORES, p->scores);
   if (masked) ftl_attention_mask_lengths(b, &f->a, f->lengths, p->scores, f->tile.row, key, 0);
   ftl_backward_exponentiate(f, p->scores, p->lse);
   ftl_attention_dropout_by_sign(b, &f->a, &f->tile, p->scores, f->tile.row, key, false);
-  if (!p->refills_late) next_step(p, PRODUCTS, j);
+  next_early(p, PRODUCTS, j);
   multiply_step(p, PRODUCTS, p->products);
   leave_early(p, PRODUCTS);
   differentiate(p);

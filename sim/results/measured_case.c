@@ -30,45 +30,39 @@ static const char *arch_of_gpu(const char *gpu) {
   return NULL;
 }
 
-typedef struct fact {
+typedef struct own_form {
   ftl_param param;
   const char *text;
-} fact;
+} own_form;
 
 // kernels/attention is plain code, reads Q from shared memory in every step and refills a buffer as soon as it is free
-// (through registers a step ahead), looks in every step for rows without a key.
-static const fact forward_facts[] = {{FTL_PARAM_q_operand, "shared"},
-                                     {FTL_PARAM_refill, "when_free"},
-                                     {FTL_PARAM_guard, "always"},
-                                     {FTL_PARAM_code, "plain"}};
-static const fact through_registers = {FTL_PARAM_refill, "early"};
+// (through registers a step ahead), looks in every step for rows without a key. Its backward passes refill a step ahead
+// and step the addresses of a product from one that they find.
+enum { MOST_FORMS = 5 };
+static const own_form forward[MOST_FORMS] = {{FTL_PARAM_q_operand, "shared"},
+                                             {FTL_PARAM_refill, "when_free"},
+                                             {FTL_PARAM_guard, "always"},
+                                             {FTL_PARAM_code, "plain"}};
+static const own_form forward_through_registers[MOST_FORMS] = {{FTL_PARAM_q_operand, "shared"},
+                                                               {FTL_PARAM_refill, "early"},
+                                                               {FTL_PARAM_guard, "always"},
+                                                               {FTL_PARAM_code, "plain"}};
+static const own_form backward[MOST_FORMS] = {{FTL_PARAM_refill, "early"},
+                                              {FTL_PARAM_scaling, "exponent"},
+                                              {FTL_PARAM_exp2, "ftz"},
+                                              {FTL_PARAM_head_order, "heads_first"},
+                                              {FTL_PARAM_code, "lean"}};
 
-// Its backward passes refill a step ahead and step the addresses of a product from one that they find.
-static const fact backward_facts[] = {{FTL_PARAM_refill, "early"},
-                                      {FTL_PARAM_scaling, "exponent"},
-                                      {FTL_PARAM_exp2, "ftz"},
-                                      {FTL_PARAM_head_order, "heads_first"},
-                                      {FTL_PARAM_code, "lean"}};
-
-static ftl_status set_facts(ftl_spec *spec, ftl_param_set open, const fact *facts, size_t num_facts, ftl_error *error) {
-  for (size_t i = 0; i < num_facts; i++) {
-    if (!(open >> facts[i].param & 1)) continue;
-    ftl_status status = ftl_columns_set(spec, facts[i].param, facts[i].text, error);
-    if (status != FTL_OK) return status;
-    open &= ~((ftl_param_set)1 << facts[i].param);
-  }
-  return FTL_OK;
+static const own_form *forms_of(const ftl_spec *spec, const ftl_measurement *row) {
+  if (ftl_spec_takes(spec, FTL_PARAM_dq)) return backward;
+  return strcmp(ftl_column_or(row, "copy", ""), "ldg") == 0 ? forward_through_registers : forward;
 }
 
-static ftl_status set_own_code(ftl_spec *spec, const ftl_measurement *row, ftl_param_set open, ftl_error *error) {
-  if (ftl_spec_takes(spec, FTL_PARAM_dq))
-    return set_facts(spec, open, backward_facts, sizeof backward_facts / sizeof *backward_facts, error);
-  if (strcmp(ftl_column_or(row, "copy", ""), "ldg") == 0) {
-    ftl_status status = set_facts(spec, open, &through_registers, 1, error);
-    if (status != FTL_OK) return status;
-    open &= ~((ftl_param_set)1 << through_registers.param);
-  }
-  return set_facts(spec, open, forward_facts, sizeof forward_facts / sizeof *forward_facts, error);
+static ftl_status set_open_forms(ftl_spec *spec, const own_form *forms, ftl_param_set open, ftl_error *error) {
+  ftl_status status = FTL_OK;
+  for (int i = 0; i < MOST_FORMS && forms[i].text != NULL && status == FTL_OK; i++)
+    if (open >> forms[i].param & 1) status = ftl_columns_set(spec, forms[i].param, forms[i].text, error);
+  return status;
 }
 
 // What a row says itself, in a column of that name, stays; where it says `code`, that decides what else is open. The
@@ -80,7 +74,7 @@ static ftl_status set_own(ftl_spec *spec, const ftl_measurement *row, ftl_error 
   if (status != FTL_OK) return status;
   ftl_param_set open = spec->workload->accepts & ~spec->given;
   bool says_code = spec->given >> FTL_PARAM_code & 1;
-  if (!says_code) status = set_own_code(spec, row, open, error);
+  if (!says_code) status = set_open_forms(spec, forms_of(spec, row), open, error);
   bool has_softmax = open >> FTL_PARAM_softmax & 1;
   if (status != FTL_OK || !has_softmax) return status;
   return ftl_columns_set(spec, FTL_PARAM_softmax, ftl_column_or(row, "schedule", "safe"), error);
