@@ -67,6 +67,20 @@ __device__ __forceinline__ Kept kept_of(const Params &p, int num_tiles) {
   return {p.reverse ? num_tiles - 1 - index : index, head};
 }
 
+/* Query tiles, of `end`: from `first` on they see any of a tile's keys, from `whole` on all. */
+struct SeenBy {
+  int first, whole, end;
+};
+
+template <class S>
+__device__ __forceinline__ SeenBy seen_by(const Params &p, int first_key) {
+  int end = p.seqlen_q / S::block_m;
+  if (!S::causal) return {0, 0, end};
+  int sees_first = max(0, first_key + p.seqlen_q - p.seqlen_kv);
+  int sees_last = max(0, first_key + S::block_n - 1 + p.seqlen_q - p.seqlen_kv);
+  return {min(end, sees_first / S::block_m), min(end, (sees_last + S::block_m - 1) / S::block_m), end};
+}
+
 /* ---- products ---- */
 
 /* A lane's chunk of a tile in shared memory. Others lie a constant away, or have a constant's bits flipped: found once

@@ -151,12 +151,9 @@ template <class S>
 __global__ __launch_bounds__(S::num_threads) void flash2_bwd_dk_dv(Params p) {
   extern __shared__ __align__(128) uint8_t shared[];
   Kept tile = kept_of(p, p.seqlen_kv / S::block_n);
-  int first_key = tile.index * S::block_n, end = p.seqlen_q / S::block_m;
-  /* Query tiles from `first` on see any of the keys, from `whole` on all. */
-  int sees_first = max(0, first_key + p.seqlen_q - p.seqlen_kv);
-  int sees_last = max(0, first_key + S::block_n - 1 + p.seqlen_q - p.seqlen_kv);
-  int first = S::causal ? min(end, sees_first / S::block_m) : 0;
-  int whole = S::causal ? min(end, (sees_last + S::block_m - 1) / S::block_m) : 0;
+  int first_key = tile.index * S::block_n;
+  SeenBy seen = seen_by<S>(p, first_key);
+  int first = seen.first, whole = seen.whole, end = seen.end;
   size_t queries = (size_t)tile.head * (size_t)p.seqlen_q,
          keys = ((size_t)tile.head * (size_t)p.seqlen_kv + (size_t)first_key) * S::head_dim;
   Walk<S> w = walk_of<S>(shared);
