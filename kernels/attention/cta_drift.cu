@@ -16,7 +16,7 @@ __global__ __launch_bounds__(S::num_threads) void forward_timed(TileParams p, Ct
   uint64_t start_cycle = bench::cycles64();
   uint32_t warp_slot;
   asm volatile("mov.u32 %0, %%warpid;" : "=r"(warp_slot));
-  forward_tile<S>(p);
+  forward_tile<S>(p, (int)blockIdx.x);
   __syncthreads();
   if (threadIdx.x == 0)
     records[blockIdx.x] = {start_cycle, bench::cycles64(), bench::sm_id(), warp_slot / (S::num_threads / 32)};

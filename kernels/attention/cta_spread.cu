@@ -20,7 +20,7 @@ struct CtaRecord {
 template <class S>
 __global__ __launch_bounds__(S::num_threads) void forward_timed(TileParams p, CtaRecord *records) {
   uint64_t start_cycle = bench::cycles64(), start_ns = bench::global_ns();
-  forward_tile<S>(p);
+  forward_tile<S>(p, (int)blockIdx.x);
   __syncthreads();
   if (threadIdx.x == 0) records[blockIdx.x] = {start_cycle, bench::cycles64(), start_ns, bench::sm_id()};
 }

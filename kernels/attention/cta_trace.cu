@@ -20,7 +20,7 @@ __global__ __launch_bounds__(S::num_threads) void forward_traced(TileParams p, C
   uint64_t start_ns = bench::global_ns(), start_cycle = bench::cycles64();
   uint32_t warp_slot;
   asm volatile("mov.u32 %0, %%warpid;" : "=r"(warp_slot));
-  forward_tile<S>(p);
+  forward_tile<S>(p, (int)blockIdx.x);
   __syncthreads();
   if (threadIdx.x == 0)
     trace[blockIdx.x] = {start_ns, bench::global_ns(), bench::cycles64() - start_cycle, bench::sm_id(),
