@@ -181,9 +181,6 @@ struct Errors {
   double o, lse;
 };
 
-/* The larger; NaN if either is NaN. */
-double worse(double a, double b) { return std::isnan(a) || std::isnan(b) ? NAN : std::max(a, b); }
-
 /* At most `most` rows; all, if there are few. */
 std::vector<int64_t> sample_rows(const Problem &p, int most) {
   int64_t total = (int64_t)p.batch * p.heads * p.seqlen_q;

@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "block_reduce.h"
 #include "gradients.h"
+#include "reference.h"
 
 namespace {
 
-constexpr int num_threads = 256, warp = 32, most_head_dim = 256;
+constexpr int warp = 32, most_head_dim = 256;
 
 /* Keys that a query sees: those below. */
 __host__ __device__ int end_of_keys(const Problem &p, int query) {
@@ -23,10 +25,10 @@ __host__ __device__ int first_of_queries(const Problem &p, int key) {
 /* A warp a query, eight queries a CTA, a key a lane; lengths are multiples of 32. */
 __global__ void forward_rows(Problem p) {
   __shared__ __half2 k[warp][most_head_dim / 2 + 1], v[warp][most_head_dim / 2];
-  __shared__ float q[num_threads / warp][most_head_dim];
+  __shared__ float q[reference_threads / warp][most_head_dim];
   int lane = (int)threadIdx.x % warp, which = (int)threadIdx.x / warp, pairs = p.head_dim / 2;
-  int64_t row = (int64_t)blockIdx.x * (num_threads / warp) + which;
-  int query = (int)(row % p.seqlen_q), end = end_of_keys(p, query), last = query - which + num_threads / warp - 1;
+  int64_t row = (int64_t)blockIdx.x * (reference_threads / warp) + which;
+  int query = (int)(row % p.seqlen_q), end = end_of_keys(p, query), last = query - which + reference_threads / warp - 1;
   const __half2 *keys = (const __half2 *)p.k + row / p.seqlen_q * p.seqlen_kv * pairs,
                 *values = (const __half2 *)p.v + row / p.seqlen_q * p.seqlen_kv * pairs;
   for (int d = lane; d < p.head_dim; d += warp)
@@ -35,7 +37,7 @@ __global__ void forward_rows(Problem p) {
   float2 o[most_head_dim / 2 / warp] = {};
   for (int first = 0; first < end_of_keys(p, last); first += warp) {
     __syncthreads();
-    for (int i = (int)threadIdx.x; i < warp * pairs; i += num_threads) {
+    for (int i = (int)threadIdx.x; i < warp * pairs; i += reference_threads) {
       k[i / pairs][i % pairs] = keys[(int64_t)first * pairs + i];
       v[i / pairs][i % pairs] = values[(int64_t)first * pairs + i];
     }
@@ -87,22 +89,6 @@ struct Terms {
   double lse, delta;
 };
 
-__device__ double block_reduce(double value, bool is_max) {
-  __shared__ double parts[num_threads];
-  parts[threadIdx.x] = value;
-  __syncthreads();
-  for (unsigned half = num_threads / 2; half > 0; half /= 2) {
-    if (threadIdx.x < half) {
-      double a = parts[threadIdx.x], b = parts[threadIdx.x + half];
-      parts[threadIdx.x] = is_max ? fmax(a, b) : a + b;
-    }
-    __syncthreads();
-  }
-  double result = parts[0];
-  __syncthreads();
-  return result;
-}
-
 __device__ double dot(const __half *a, const __half *b, int count) {
   double sum = 0;
   for (int i = 0; i < count / 2; i++) {
@@ -136,7 +122,7 @@ __global__ void terms_kernel(Problem p, const __half *d_o, int64_t head_idx, Ter
   Head head = head_of(p, d_o, head_idx);
   int query = (int)blockIdx.x;
   double top = -INFINITY, sum = 0, weighted = 0;
-  for (int key = (int)threadIdx.x; key < end_of_keys(p, query); key += num_threads) {
+  for (int key = (int)threadIdx.x; key < end_of_keys(p, query); key += reference_threads) {
     double s = head.score(query, key), higher = fmax(top, s), correction = exp(top - higher), weight = exp(s - higher);
     sum = sum * correction + weight;
     weighted = weighted * correction + weight * head.product(query, key);
@@ -154,10 +140,10 @@ __global__ void d_q_kernel(Problem p, const __half *d_o, int64_t head_idx, const
   Head head = head_of(p, d_o, head_idx);
   int query = queries[blockIdx.x], end = end_of_keys(p, query);
   double *d_s = scratch + (int64_t)blockIdx.x * p.seqlen_kv;
-  for (int key = (int)threadIdx.x; key < end; key += num_threads)
+  for (int key = (int)threadIdx.x; key < end; key += reference_threads)
     d_s[key] = exp(head.score(query, key) - terms[query].lse) * (head.product(query, key) - terms[query].delta);
   __syncthreads();
-  for (int d = (int)threadIdx.x; d < p.head_dim; d += num_threads) {
+  for (int d = (int)threadIdx.x; d < p.head_dim; d += reference_threads) {
     double sum = 0;
     for (int key = 0; key < end; key++) sum += d_s[key] * (double)__half2float(head.k[(int64_t)key * p.head_dim + d]);
     d_q[(int64_t)blockIdx.x * p.head_dim + d] = sum * head.scale;
@@ -170,12 +156,12 @@ __global__ void d_kv_kernel(Problem p, const __half *d_o, int64_t head_idx, cons
   Head head = head_of(p, d_o, head_idx);
   int key = keys[blockIdx.x], first = first_of_queries(p, key);
   double *probs = scratch + (int64_t)blockIdx.x * 2 * p.seqlen_q, *d_s = probs + p.seqlen_q;
-  for (int query = first + (int)threadIdx.x; query < p.seqlen_q; query += num_threads) {
+  for (int query = first + (int)threadIdx.x; query < p.seqlen_q; query += reference_threads) {
     probs[query] = exp(head.score(query, key) - terms[query].lse);
     d_s[query] = probs[query] * (head.product(query, key) - terms[query].delta);
   }
   __syncthreads();
-  for (int d = (int)threadIdx.x; d < p.head_dim; d += num_threads) {
+  for (int d = (int)threadIdx.x; d < p.head_dim; d += reference_threads) {
     double of_k = 0, of_v = 0;
     for (int query = first; query < p.seqlen_q; query++) {
       of_k += d_s[query] * (double)__half2float(head.q[(int64_t)query * p.head_dim + d]);
@@ -204,18 +190,15 @@ Reference reference_of(const Problem &p, const __half *d_o, int64_t head, const 
          *d_v = (double *)d_v_pool.at_least(k_count * 8);
   CUDA_CHECK(cudaMemcpy(rows, queries.data(), queries.size() * sizeof(int), cudaMemcpyHostToDevice));
   CUDA_CHECK(cudaMemcpy(rows + queries.size(), keys.data(), keys.size() * sizeof(int), cudaMemcpyHostToDevice));
-  terms_kernel<<<p.seqlen_q, num_threads>>>(p, d_o, head, terms);
-  d_q_kernel<<<(unsigned)queries.size(), num_threads>>>(p, d_o, head, terms, rows, scratch, d_q);
-  d_kv_kernel<<<(unsigned)keys.size(), num_threads>>>(p, d_o, head, terms, rows + queries.size(), scratch, d_k, d_v);
+  terms_kernel<<<p.seqlen_q, reference_threads>>>(p, d_o, head, terms);
+  d_q_kernel<<<(unsigned)queries.size(), reference_threads>>>(p, d_o, head, terms, rows, scratch, d_q);
+  d_kv_kernel<<<(unsigned)keys.size(), reference_threads>>>(p, d_o, head, terms, rows + queries.size(), scratch, d_k, d_v);
   CUDA_CHECK(cudaGetLastError());
   return {bench::to_host(terms, (size_t)p.seqlen_q), bench::to_host(d_q, q_count), bench::to_host(d_k, k_count),
           bench::to_host(d_v, k_count)};
 }
 
 /* ---- comparing ---- */
-
-/* The larger; NaN if either is NaN. */
-double worse(double a, double b) { return std::isnan(a) || std::isnan(b) ? NAN : std::max(a, b); }
 
 struct Difference {
   double difference = 0, norm = 0;
@@ -291,7 +274,7 @@ void GradientMemory::fill(Problem &p, const __half *d_o) {
                 (__half *)filled(d_k_, keys * columns * 2),
                 (__half *)filled(d_v_, keys * columns * 2)};
   p.gradients = &gradients_;
-  forward_rows<<<(unsigned)(queries * warp / num_threads), num_threads>>>(p);
+  forward_rows<<<(unsigned)(queries * warp / reference_threads), reference_threads>>>(p);
   CUDA_CHECK(cudaGetLastError());
 }
 

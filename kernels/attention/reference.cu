@@ -1,26 +1,9 @@
 #include <cmath>
 
+#include "block_reduce.h"
 #include "reference.h"
 
 namespace {
-
-constexpr int num_threads = 256;
-
-__device__ double block_reduce(double value, bool is_max) {
-  __shared__ double parts[num_threads];
-  parts[threadIdx.x] = value;
-  __syncthreads();
-  for (unsigned half = num_threads / 2; half > 0; half /= 2) {
-    if (threadIdx.x < half) {
-      double a = parts[threadIdx.x], b = parts[threadIdx.x + half];
-      parts[threadIdx.x] = is_max ? fmax(a, b) : a + b;
-    }
-    __syncthreads();
-  }
-  double result = parts[0];
-  __syncthreads();
-  return result;
-}
 
 struct Keys {
   int64_t first, end;
@@ -59,7 +42,7 @@ __global__ void rows_kernel(Problem p, const int64_t *rows, double *scratch, dou
   const __half *k = p.k + kv_head * p.seqlen_kv * p.head_dim, *v = p.v + kv_head * p.seqlen_kv * p.head_dim_v();
   Keys keys = keys_of(p, p.lengths ? p.lengths[head / p.heads] : p.seqlen_kv, row);
   double *s = scratch + (int64_t)blockIdx.x * p.seqlen_kv, top = -INFINITY, sum = 0;
-  for (int64_t j = keys.first + threadIdx.x; j < keys.end; j += num_threads) {
+  for (int64_t j = keys.first + threadIdx.x; j < keys.end; j += reference_threads) {
     double dot = 0;
     for (int d = 0; d < p.head_dim; d++)
       dot += (double)__half2float(q[d]) * (double)__half2float(k[j * p.head_dim + d]);
@@ -67,13 +50,13 @@ __global__ void rows_kernel(Problem p, const int64_t *rows, double *scratch, dou
     top = fmax(top, s[j]);
   }
   top = block_reduce(top, true);
-  for (int64_t j = keys.first + threadIdx.x; j < keys.end; j += num_threads) {
+  for (int64_t j = keys.first + threadIdx.x; j < keys.end; j += reference_threads) {
     s[j] = exp(s[j] - top);
     sum += s[j];
     s[j] *= kept_weight(p, head, row, j);
   }
   sum = block_reduce(sum, false);
-  for (int d = (int)threadIdx.x; d < p.head_dim_v(); d += num_threads) {
+  for (int d = (int)threadIdx.x; d < p.head_dim_v(); d += reference_threads) {
     double value = 0;
     for (int64_t j = keys.first; j < keys.end; j++) value += s[j] * (double)__half2float(v[j * p.head_dim_v() + d]);
     o[(int64_t)blockIdx.x * p.head_dim_v() + d] = keys.end > keys.first ? value / sum : 0;
@@ -84,7 +67,7 @@ __global__ void rows_kernel(Problem p, const int64_t *rows, double *scratch, dou
 }  // namespace
 
 void reference_rows(const Problem &p, const int64_t *rows, int count, double *scratch, double *o, double *lse) {
-  rows_kernel<<<count, num_threads>>>(p, rows, scratch, o, lse);
+  rows_kernel<<<count, reference_threads>>>(p, rows, scratch, o, lse);
 }
 
 void reference_row_cpu(const Problem &p, const __half *q, const __half *k, const __half *v, int64_t index, double *o,

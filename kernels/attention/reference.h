@@ -1,7 +1,13 @@
 /* Attention of chosen rows in float64, straight from the definition. */
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+
 #include "attention.h"
+
+/* The larger of two errors; NaN if one is. */
+inline double worse(double a, double b) { return std::isnan(a) || std::isnan(b) ? NAN : std::max(a, b); }
 
 /* rows[i] = head * seqlen_q + row. o: [count][head_dim_v], lse: [count]; scratch: [count][seqlen_kv]. All in device
  * memory. */
