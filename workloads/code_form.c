@@ -3,7 +3,8 @@
 #include "workloads/standard_attention.h"
 
 typedef enum program {
-  PROGRAM_BY_HAND,
+  PROGRAM_PLAIN,    // as kernels/attention
+  PROGRAM_BY_HAND,  // attention whose author is not known
   PROGRAM_TRITON,       // and what has its addresses: cuBLAS, and the libraries that eager PyTorch calls
   PROGRAM_DESCRIPTORS,  // Triton's tutorial with tensor descriptors
   PROGRAM_FLEX,
@@ -18,8 +19,10 @@ typedef struct form {
 } form;
 
 static const form forms[] = {
-    [PROGRAM_BY_HAND] = {FTL_CODE_PLAIN, FTL_SCALING_EXPONENT, FTL_ROW_SUMS_END, FTL_GUARD_ALWAYS, FTL_EXP2_FTZ,
-                         FTL_MASK_STEPS_EDGES, FTL_Q_OPERAND_SHARED, FTL_REFILL_WHEN_FREE, FTL_HEADS_FIRST},
+    [PROGRAM_PLAIN] = {FTL_CODE_PLAIN, FTL_SCALING_EXPONENT, FTL_ROW_SUMS_END, FTL_GUARD_ALWAYS, FTL_EXP2_FTZ,
+                       FTL_MASK_STEPS_EDGES, FTL_Q_OPERAND_SHARED, FTL_REFILL_WHEN_FREE, FTL_HEADS_FIRST},
+    [PROGRAM_BY_HAND] = {FTL_CODE_LEAN, FTL_SCALING_EXPONENT, FTL_ROW_SUMS_END, FTL_GUARD_MASKED, FTL_EXP2_FTZ,
+                         FTL_MASK_STEPS_EDGES, FTL_Q_OPERAND_AUTO, FTL_REFILL_EARLY, FTL_HEADS_FIRST},
     [PROGRAM_TRITON] = {FTL_CODE_LEAN, FTL_SCALING_SCORES, FTL_ROW_SUMS_STEP, FTL_GUARD_MASKED, FTL_EXP2_FTZ,
                         FTL_MASK_STEPS_EDGES, FTL_Q_OPERAND_AUTO, FTL_REFILL_AUTO, FTL_HEADS_FIRST},
     [PROGRAM_DESCRIPTORS] = {FTL_CODE_LEAN, FTL_SCALING_BY_TILE, FTL_ROW_SUMS_STEP, FTL_GUARD_MASKED, FTL_EXP2_FTZ,
@@ -54,6 +57,9 @@ static bool is_by_descriptors(const ftl_spec *spec) {
          v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] == FTL_SPEC_COPY_TMA;
 }
 
+// Warps that multiply and one that copies.
+static bool is_flash3(const ftl_spec *spec) { return ftl_spec_takes(spec, FTL_PARAM_turns); }
+
 static program described_program(const ftl_spec *spec) {
   const int64_t *v = spec->value;
   if (ftl_standard_is_eager(spec) || is_cublas(spec)) return PROGRAM_TRITON;
@@ -62,13 +68,14 @@ static program described_program(const ftl_spec *spec) {
     return PROGRAM_FLEX;
   if (is_scheduled(spec, FTL_SCHEDULE_INTERLEAVED)) return PROGRAM_FLASH2_FWD;
   if (is_scheduled(spec, FTL_SCHEDULE_BACK_TO_BACK)) return PROGRAM_CUTLASS;
-  if (is_by_descriptors(spec)) return PROGRAM_DESCRIPTORS;
   bool is_triton = v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] == FTL_SPEC_COPY_CP_ASYNC;
-  return ftl_spec_takes(spec, FTL_PARAM_mma) && is_triton ? PROGRAM_TRITON : PROGRAM_BY_HAND;
+  if (ftl_spec_takes(spec, FTL_PARAM_mma) && is_triton) return PROGRAM_TRITON;
+  bool has_softmax_steps = ftl_spec_takes(spec, FTL_PARAM_scaling), has_producer = is_flash3(spec);
+  return has_softmax_steps && !has_producer ? PROGRAM_BY_HAND : PROGRAM_PLAIN;
 }
 
 static program program_of(const ftl_spec *spec) {
-  if (spec->value[FTL_PARAM_code] == FTL_CODE_PLAIN) return PROGRAM_BY_HAND;
+  if (spec->value[FTL_PARAM_code] == FTL_CODE_PLAIN) return PROGRAM_PLAIN;
   if (ftl_spec_takes(spec, FTL_PARAM_dq) && spec->value[FTL_PARAM_dq] == FTL_DQ_ATOMICS) return PROGRAM_FLASH2_BWD;
   switch (spec->value[FTL_PARAM_code]) {
     case FTL_CODE_LEAN:

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "workloads/implied.h"
 #include "workloads/spec_list.h"
 #include "workloads/spec_rules.h"
 #include "workloads/user_kernel.h"
@@ -46,11 +47,14 @@ static ftl_status find_param(const ftl_spec *spec, const char *name, int *param,
         "%s does not take the parameter seqlen, which sets queries and keys alike; give seqlen_kv, its "
         "keys: the queries follow from what it does",
         spec->workload->name);
-  if (!ftl_spec_takes(spec, (ftl_param)*param))
-    return ftl_error_set(error, FTL_BAD_INPUT,
-                         "%s does not take the parameter %s; foretile workload show %s lists its own",
-                         spec->workload->name, name, spec->workload->name);
   return FTL_OK;
+}
+
+static ftl_status not_taken(const ftl_spec *spec, const char *name, int param, ftl_error *error) {
+  const char *implied = ftl_workload_implied(spec->workload, (ftl_param)param), *workload = spec->workload->name;
+  return ftl_error_set(error, FTL_BAD_INPUT,
+                       "%s does not take the parameter %s%s%s; foretile workload show %s lists its own", workload, name,
+                       implied ? " but as " : "", implied ? implied : "", workload);
 }
 
 // ---- setting ----
@@ -131,6 +135,8 @@ ftl_status ftl_spec_set_text(ftl_spec *spec, const char *name, const char *text,
   int param;
   ftl_status status = find_param(spec, name, &param, error);
   if (status != FTL_OK) return status;
+  if (!ftl_spec_takes(spec, (ftl_param)param))
+    return ftl_workload_implies(spec->workload, (ftl_param)param, text) ? FTL_OK : not_taken(spec, name, param, error);
   int64_t value;
   const ftl_param_info *info = ftl_param_get((ftl_param)param);
   if (info->is_list) return set_list(spec, (ftl_param)param, text, error);
