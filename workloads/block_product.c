@@ -9,6 +9,8 @@ enum { PRODUCER_WARPS = 4, PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240, MA
 // hold as much beside the stages, as cuBLAS's 320 x 128 tiles.
 enum { PIECE_COLUMNS = 32, PIECE_BUFFERS = 2, BESIDE_RINGS_BYTES = 2 * 1024 };
 
+enum { FRAGMENT_ROWS = 16, FRAGMENT_COLUMNS = 16, MOST_WARPS_N = 16 };
+
 static bool refills_late(const ftl_spec *spec, const ftl_block_product *p) {
   const int64_t *v = spec->value;
   if (p->has_producer || p->num_stages == 1) return false;
@@ -32,8 +34,28 @@ static int32_t part_of_step(const ftl_spec *spec, const ftl_block_product *p) {
   return is_multistage && p->block_k % (2 * part_k) == 0 ? part_k : 0;
 }
 
+// Warps of mma.sync as CUTLASS has them: in both directions, so that a warp's rows and columns, which it loads as
+// fragments in every step, are fewest together; of equals the one with more of them side by side (128 x 128 tiles on 8
+// warps: 64 x 32 each).
+static int64_t warps_side_by_side(const ftl_spec *spec) {
+  const int64_t *v = spec->value;
+  int64_t best = 1, fewest = INT64_MAX;
+  for (int64_t n = 1; n <= v[FTL_PARAM_num_warps] && n <= MOST_WARPS_N; n *= 2) {
+    int64_t m = v[FTL_PARAM_num_warps] / n;
+    bool divides = v[FTL_PARAM_num_warps] % n == 0 && v[FTL_PARAM_block_m] % (FRAGMENT_ROWS * m) == 0 &&
+                   v[FTL_PARAM_block_n] % (FRAGMENT_COLUMNS * n) == 0;
+    int64_t loaded = v[FTL_PARAM_block_m] / m + v[FTL_PARAM_block_n] / n;
+    if (!divides || loaded > fewest) continue;
+    best = n;
+    fewest = loaded;
+  }
+  return best;
+}
+
 void ftl_block_product_resolve(ftl_spec *spec, const ftl_arch *arch) {
   (void)arch;
+  bool is_by_warps = ftl_spec_takes(spec, FTL_PARAM_warps_n) && spec->value[FTL_PARAM_mma] == FTL_SPEC_MMA_MMA;
+  if (is_by_warps) ftl_spec_set_default(spec, FTL_PARAM_warps_n, warps_side_by_side(spec));
   int64_t *refill = &spec->value[FTL_PARAM_refill];
   bool is_given = (spec->given >> FTL_PARAM_refill & 1) != 0 && *refill != FTL_REFILL_AUTO;
   if (is_given) return;

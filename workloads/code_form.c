@@ -21,7 +21,7 @@ typedef struct form {
 static const form forms[] = {
     [PROGRAM_PLAIN] = {FTL_CODE_PLAIN, FTL_SCALING_EXPONENT, FTL_ROW_SUMS_END, FTL_GUARD_ALWAYS, FTL_EXP2_FTZ,
                        FTL_MASK_STEPS_EDGES, FTL_Q_OPERAND_SHARED, FTL_REFILL_WHEN_FREE, FTL_HEADS_FIRST},
-    [PROGRAM_BY_HAND] = {FTL_CODE_LEAN, FTL_SCALING_EXPONENT, FTL_ROW_SUMS_END, FTL_GUARD_MASKED, FTL_EXP2_FTZ,
+    [PROGRAM_BY_HAND] = {FTL_CODE_STEPPED, FTL_SCALING_EXPONENT, FTL_ROW_SUMS_END, FTL_GUARD_MASKED, FTL_EXP2_FTZ,
                          FTL_MASK_STEPS_EDGES, FTL_Q_OPERAND_AUTO, FTL_REFILL_EARLY, FTL_HEADS_FIRST},
     [PROGRAM_TRITON] = {FTL_CODE_LEAN, FTL_SCALING_SCORES, FTL_ROW_SUMS_STEP, FTL_GUARD_MASKED, FTL_EXP2_FTZ,
                         FTL_MASK_STEPS_EDGES, FTL_Q_OPERAND_AUTO, FTL_REFILL_AUTO, FTL_HEADS_FIRST},
@@ -68,7 +68,7 @@ static program described_program(const ftl_spec *spec) {
     return PROGRAM_FLEX;
   if (is_scheduled(spec, FTL_SCHEDULE_INTERLEAVED)) return PROGRAM_FLASH2_FWD;
   if (is_scheduled(spec, FTL_SCHEDULE_BACK_TO_BACK)) return PROGRAM_CUTLASS;
-  bool is_triton = v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] == FTL_SPEC_COPY_CP_ASYNC;
+  bool is_triton = v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] != FTL_SPEC_COPY_TMA;
   if (ftl_spec_takes(spec, FTL_PARAM_mma) && is_triton) return PROGRAM_TRITON;
   bool has_softmax_steps = ftl_spec_takes(spec, FTL_PARAM_scaling), has_producer = is_flash3(spec);
   return has_softmax_steps && !has_producer ? PROGRAM_BY_HAND : PROGRAM_PLAIN;
@@ -78,6 +78,8 @@ static program program_of(const ftl_spec *spec) {
   if (spec->value[FTL_PARAM_code] == FTL_CODE_PLAIN) return PROGRAM_PLAIN;
   if (ftl_spec_takes(spec, FTL_PARAM_dq) && spec->value[FTL_PARAM_dq] == FTL_DQ_ATOMICS) return PROGRAM_FLASH2_BWD;
   switch (spec->value[FTL_PARAM_code]) {
+    case FTL_CODE_STEPPED:
+      return PROGRAM_BY_HAND;
     case FTL_CODE_LEAN:
       return is_by_descriptors(spec) ? PROGRAM_DESCRIPTORS : PROGRAM_TRITON;
     case FTL_CODE_BUFFERED:
@@ -124,10 +126,12 @@ bool ftl_spec_masks_end_alone(const ftl_spec *spec) {
   return v[FTL_PARAM_causal] == 0 && v[FTL_PARAM_seqlen_kv] % v[FTL_PARAM_block_n] != 0;
 }
 
-// Who masks all steps (cuDNN) does so for the end of the keys alone (kernels/measurements/foreign_library*_ncu.csv: by
+// Triton's loops take lengths that cut tiles by masks on every load and all scores. Who masks all steps (cuDNN) does so for the end of the keys alone (kernels/measurements/foreign_library*_ncu.csv: by
 // what its pipes execute a step). Where steps cannot be unrolled one loop masks what they would.
 static int64_t mask_steps_of(const ftl_spec *spec, const form *f) {
   const int64_t *v = spec->value;
+  bool cuts_tiles = v[FTL_PARAM_seqlen_kv] % v[FTL_PARAM_block_n] != 0;
+  if (f == &forms[PROGRAM_TRITON] && cuts_tiles) return FTL_MASK_STEPS_ALL;
   if (f->mask_steps == FTL_MASK_STEPS_ALL && !ftl_spec_masks_end_alone(spec)) return FTL_MASK_STEPS_EDGES;
   if (f->mask_steps != FTL_MASK_STEPS_UNROLLED) return f->mask_steps;
   bool is_interleaved = is_scheduled(spec, FTL_SCHEDULE_INTERLEAVED);

@@ -16,6 +16,7 @@
 // that ptxas does more for. Chosen on the calibration part of the measurements (docs/model_lowering.md).
 enum { MAX_SQUEEZE_PCT = 3, MAX_ORDER_SQUEEZE_PCT = 14, MAX_ROW_SQUEEZE_PCT = 4 };
 enum { EAGER_SQUEEZE_PCT = 8, EAGER_ORDER_SQUEEZE_PCT = 17 };
+enum { STEPPED_SQUEEZE_PCT = 14, STEPPED_ORDER_SQUEEZE_PCT = 20 };
 // ptxas gives accumulators and operands of wgmmas registers from R24 on, whatever else a thread has (SASS of
 // kernels/products/product_wgmma.h and kernels/foreign/triton_descriptors.py), and reports two more than the last one
 // used.
@@ -124,6 +125,7 @@ static ftl_status draft_role(builder *b, ftl_select *s, const role_draft *how, f
                     .register_cap = how->cap,
                     .most_registers = ftl_register_cap(b->arch, b->options, b->program->num_warps),
                     .plain_code = b->options.plain_code,
+                    .is_cuda = b->options.is_cuda,
                     .buffers_fragments = b->options.buffers_fragments || how->fragments_a_step_ahead,
                     .buffered_code = b->options.buffers_fragments,
                     .keeps_denormals = b->options.keeps_denormals,
@@ -156,9 +158,18 @@ static ftl_status draft_role_again(builder *b, ftl_select *s, const role_draft *
 // third CTA of a warp a sub-core, or of a second CTA of more (docs/model_lowering.md).
 static bool is_eager_for(const builder *b, const ftl_select *s, int32_t step) {
   int32_t num_warps = b->program->num_warps, sides = (int32_t)b->arch->sm_num_subcores;
-  if (b->options.mma != FTL_MMA_MMA || !b->options.plain_code || !b->arch->sm_has_wgmma) return false;
+  if (b->options.mma != FTL_MMA_MMA || !b->options.is_cuda || !b->arch->sm_has_wgmma) return false;
   if (b->options.buffers_fragments || ftl_select_multiplies_one_a(s)) return false;
   return step == ftl_registers_for_ctas(b->arch, num_warps, num_warps > sides ? 2 : 3);
+}
+
+// Stepped addresses leave more to be worked out again: chosen by kernels/measurements/registers_independent.csv.
+static int32_t eager_squeeze_pct(const builder *b) {
+  return b->options.plain_code ? EAGER_SQUEEZE_PCT : STEPPED_SQUEEZE_PCT;
+}
+
+static int32_t eager_order_squeeze_pct(const builder *b) {
+  return b->options.plain_code ? EAGER_ORDER_SQUEEZE_PCT : STEPPED_ORDER_SQUEEZE_PCT;
 }
 
 // Whether a role that misses an occupancy step by so much may take more instructions to fit it. Roles with wgmma never
@@ -166,7 +177,7 @@ static bool is_eager_for(const builder *b, const ftl_select *s, int32_t step) {
 static bool may_add_instructions(const builder *b, const ftl_role *role, int32_t missed_by, int32_t step,
                                  bool is_eager) {
   if (!ftl_select_has_products(b->tile, role)) return true;
-  int32_t most_pct = is_eager ? EAGER_SQUEEZE_PCT : MAX_SQUEEZE_PCT;
+  int32_t most_pct = is_eager ? eager_squeeze_pct(b) : MAX_SQUEEZE_PCT;
   return b->options.mma != FTL_MMA_WGMMA && missed_by <= step * most_pct / 100;
 }
 
@@ -214,7 +225,7 @@ static ftl_status draft_role_to_fit(builder *b, ftl_select *s, role_draft *how, 
   int32_t missed_by = result->registers_per_thread - tight.cap;
   if (tight.cap < registers_of_wgmmas(b, result)) return FTL_OK;
   bool has_products = ftl_select_has_products(b->tile, role), is_eager = is_eager_for(b, s, tight.cap);
-  int32_t order_pct = is_eager ? EAGER_ORDER_SQUEEZE_PCT : MAX_ORDER_SQUEEZE_PCT;
+  int32_t order_pct = is_eager ? eager_order_squeeze_pct(b) : MAX_ORDER_SQUEEZE_PCT;
   int32_t most_pct = has_products ? order_pct : MAX_ROW_SQUEEZE_PCT;
   if (missed_by > tight.cap * most_pct / 100) return FTL_OK;
   int32_t most_insts = may_add_instructions(b, role, missed_by, tight.cap, is_eager) ? INT32_MAX : s->draft.num_insts;

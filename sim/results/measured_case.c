@@ -36,7 +36,7 @@ typedef struct own_form {
 } own_form;
 
 // kernels/attention is plain code, reads Q from shared memory in every step and refills a buffer as soon as it is free
-// (through registers a step ahead), looks in every step for rows without a key. Its backward passes refill a step ahead
+// (through registers a step ahead), looks in every step for rows without a key; a warp of its products has whole rows. Its backward passes refill a step ahead
 // and step the addresses of a product from one that they find.
 enum { MOST_FORMS = 5 };
 static const own_form forward[MOST_FORMS] = {{FTL_PARAM_q_operand, "shared"},
@@ -53,8 +53,11 @@ static const own_form backward[MOST_FORMS] = {{FTL_PARAM_refill, "early"},
                                               {FTL_PARAM_head_order, "heads_first"},
                                               {FTL_PARAM_code, "lean"}};
 
+static const own_form product[MOST_FORMS] = {{FTL_PARAM_warps_n, "1"}, {FTL_PARAM_code, "plain"}};
+
 static const own_form *forms_of(const ftl_spec *spec, const ftl_measurement *row) {
   if (ftl_spec_takes(spec, FTL_PARAM_dq)) return backward;
+  if (ftl_spec_takes(spec, FTL_PARAM_block_k)) return product;
   return strcmp(ftl_column_or(row, "copy", ""), "ldg") == 0 ? forward_through_registers : forward;
 }
 

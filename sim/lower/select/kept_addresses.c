@@ -60,7 +60,7 @@ static bool has_single_buffers(const ftl_select *s) {
 }
 
 bool ftl_select_has_step_ahead(const ftl_select *s) {
-  if (!s->plain_code || s->mma != FTL_MMA_MMA || s->role->num_groups > 1) return false;
+  if (!s->is_cuda || s->mma != FTL_MMA_MMA || s->role->num_groups > 1) return false;
   return ftl_select_multiplies_one_a(s) ? ftl_select_counts_stages(s) : !has_single_buffers(s);
 }
 

@@ -134,7 +134,7 @@ typedef struct ftl_select {
   const ftl_shared_layout *layouts;  // of each ring
   int32_t register_cap;              // of a thread
   int32_t most_registers;            // that one may have where an occupancy step is not aimed at
-  bool plain_code, keeps_denormals;
+  bool plain_code, is_cuda, keeps_denormals;
   bool buffers_fragments;  // two sets of fragments: those of a k step are loaded before the last one's are multiplied
   bool buffered_code;      // the source has them, CUTLASS's, whose copies keep 64-bit offsets
   ftl_select_lists *lists;
