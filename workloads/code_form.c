@@ -60,13 +60,35 @@ static bool is_by_descriptors(const ftl_spec *spec) {
 // Warps that multiply and one that copies.
 static bool is_flash3(const ftl_spec *spec) { return ftl_spec_takes(spec, FTL_PARAM_turns); }
 
+// FlashAttention-2's forward kernels have these tiles and no others (flash_fwd_launch_template.h of 2.x, with dropout and
+// for GeForce chips too); a head goes to the kernel of the next width.
+static bool has_tiles_of_flash2(const ftl_spec *spec) {
+  static const struct {
+    int64_t head_dim, block_m, block_n, num_warps;
+  } tiles[] = {
+      {32, 128, 128, 4}, {64, 128, 128, 4},  {64, 128, 64, 4},  {96, 128, 64, 4},  {96, 64, 64, 4},
+      {128, 128, 64, 4}, {128, 128, 32, 4},  {128, 64, 64, 4},  {160, 128, 32, 4}, {160, 64, 64, 4},
+      {192, 128, 64, 8}, {192, 64, 64, 4},   {256, 128, 64, 8}, {256, 64, 64, 4},
+  };
+  const int64_t *v = spec->value;
+  int64_t width = 0;
+  for (size_t i = 0; i < sizeof tiles / sizeof *tiles && (width == 0 || tiles[i].head_dim == width); i++) {
+    if (tiles[i].head_dim < v[FTL_PARAM_head_dim]) continue;
+    width = tiles[i].head_dim;
+    if (tiles[i].block_m == v[FTL_PARAM_block_m] && tiles[i].block_n == v[FTL_PARAM_block_n] &&
+        tiles[i].num_warps == v[FTL_PARAM_num_warps])
+      return true;
+  }
+  return false;
+}
+
 static program described_program(const ftl_spec *spec) {
   const int64_t *v = spec->value;
   if (ftl_standard_is_eager(spec) || is_cublas(spec)) return PROGRAM_TRITON;
   if (ftl_spec_takes(spec, FTL_PARAM_turns) && v[FTL_PARAM_turns] == FTL_TURNS_SOFTMAX) return PROGRAM_CUDNN;
   if (ftl_spec_takes(spec, FTL_PARAM_mask_steps) && v[FTL_PARAM_mask_steps] == FTL_MASK_STEPS_BLOCKS)
     return PROGRAM_FLEX;
-  if (is_scheduled(spec, FTL_SCHEDULE_INTERLEAVED)) return PROGRAM_FLASH2_FWD;
+  if (is_scheduled(spec, FTL_SCHEDULE_INTERLEAVED) && has_tiles_of_flash2(spec)) return PROGRAM_FLASH2_FWD;
   if (is_scheduled(spec, FTL_SCHEDULE_BACK_TO_BACK)) return PROGRAM_CUTLASS;
   bool is_triton = v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] != FTL_SPEC_COPY_TMA;
   if (ftl_spec_takes(spec, FTL_PARAM_mma) && is_triton) return PROGRAM_TRITON;
