@@ -148,12 +148,18 @@ bool ftl_spec_masks_end_alone(const ftl_spec *spec) {
   return v[FTL_PARAM_causal] == 0 && v[FTL_PARAM_seqlen_kv] % v[FTL_PARAM_block_n] != 0;
 }
 
-// Triton's loops take lengths that cut tiles by masks on every load and all scores. Who masks all steps (cuDNN) does so for the end of the keys alone (kernels/measurements/foreign_library*_ncu.csv: by
+// Triton's loops take lengths that cut tiles by a mask on every load and on all scores.
+static bool masks_all_of_tritons(const ftl_spec *spec, program p) {
+  const int64_t *v = spec->value;
+  bool is_described = p == PROGRAM_TRITON && v[FTL_PARAM_code] == FTL_CODE_AUTO;
+  return is_described && ftl_spec_takes(spec, FTL_PARAM_mask_steps) &&
+         v[FTL_PARAM_seqlen_kv] % v[FTL_PARAM_block_n] != 0;
+}
+
+// Who masks all steps (cuDNN) does so for the end of the keys alone (kernels/measurements/foreign_library*_ncu.csv: by
 // what its pipes execute a step). Where steps cannot be unrolled one loop masks what they would.
 static int64_t mask_steps_of(const ftl_spec *spec, const form *f) {
   const int64_t *v = spec->value;
-  bool cuts_tiles = v[FTL_PARAM_seqlen_kv] % v[FTL_PARAM_block_n] != 0;
-  if (f == &forms[PROGRAM_TRITON] && cuts_tiles) return FTL_MASK_STEPS_ALL;
   if (f->mask_steps == FTL_MASK_STEPS_ALL && !ftl_spec_masks_end_alone(spec)) return FTL_MASK_STEPS_EDGES;
   if (f->mask_steps != FTL_MASK_STEPS_UNROLLED) return f->mask_steps;
   bool is_interleaved = is_scheduled(spec, FTL_SCHEDULE_INTERLEAVED);
@@ -187,6 +193,7 @@ void ftl_spec_resolve_code(ftl_spec *spec) {
   program p = program_of(spec);
   const form *f = &forms[p];
   if (is_window_dropped(spec, p)) spec->value[FTL_PARAM_window] = 0;
+  if (masks_all_of_tritons(spec, p)) resolve(spec, FTL_PARAM_mask_steps, FTL_MASK_STEPS_ALL);
   // Loads to registers are stored to shared memory by the step that waits for them: no buffer is refilled earlier.
   bool has_async_copies = spec->value[FTL_PARAM_copy] != FTL_SPEC_COPY_LDG;
   resolve(spec, FTL_PARAM_code, code_of(spec, f));

@@ -260,13 +260,20 @@ static void epilogue(const ftl_flash2 *f) {
   ftl_store_rows(f->b, ftl_flash2_query_ref(f, f->lse, 1), f->softmax.max);
 }
 
+enum { WARP_ROWS = 16, MOST_BESIDE_Q = 192 };
+
 // auto: Triton's kernel holds Q in registers with mma.sync and the CUDA kernel of FlashAttention-2 reads it from shared
 // memory in every step; so does wgmma.
+// CUDA by hand does as Triton where a warp has 16 rows and O and S leave room: three authors' kernels in
+// kernels/independent do, up to 192 columns of both together.
 static bool is_q_in_registers(const ftl_spec *spec) {
   const int64_t *v = spec->value;
   if (v[FTL_PARAM_q_operand] != FTL_Q_OPERAND_AUTO) return v[FTL_PARAM_q_operand] == FTL_Q_OPERAND_REGISTERS;
-  return v[FTL_PARAM_schedule] == FTL_SCHEDULE_STAGES && v[FTL_PARAM_mma] != FTL_SPEC_MMA_WGMMA &&
-         v[FTL_PARAM_warps_n] == 1;
+  bool may_hold = v[FTL_PARAM_schedule] == FTL_SCHEDULE_STAGES && v[FTL_PARAM_mma] != FTL_SPEC_MMA_WGMMA &&
+                  v[FTL_PARAM_warps_n] == 1;
+  bool has_room = v[FTL_PARAM_block_m] == WARP_ROWS * v[FTL_PARAM_num_warps] &&
+                  v[FTL_PARAM_head_dim] + v[FTL_PARAM_block_n] <= MOST_BESIDE_Q;
+  return may_hold && (v[FTL_PARAM_code] != FTL_CODE_STEPPED || has_room);
 }
 
 static bool refills_late(const ftl_spec *spec) {

@@ -458,7 +458,15 @@ static const struct {
     {"cublas", "fwd", "", "matmul_tiled", set_cublas},
 };
 
+// What kernels/independent says of its kernels is what a user knows of one that is not written yet.
+static ftl_status set_independent(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
+  const char *workload = ftl_measurement_fact(row, "workload");
+  if (workload == NULL) return ftl_error_set(error, FTL_INFEASIBLE, "a row that names no workload");
+  return ftl_columns_begin(spec, workload, row, error);
+}
+
 ftl_status ftl_foreign_kernel_set(ftl_spec *spec, const ftl_measurement *row, const char *source, ftl_error *error) {
+  if (strcmp(source, FTL_INDEPENDENT) == 0) return set_independent(spec, row, error);
   const char *pass = ftl_column_or(row, "pass", "fwd");
   for (size_t i = 0; i < sizeof foreign_kernels / sizeof *foreign_kernels; i++) {
     if (strcmp(source, foreign_kernels[i].source) != 0 || strcmp(pass, foreign_kernels[i].pass) != 0) continue;

@@ -86,6 +86,7 @@ static ftl_status set_own(ftl_spec *spec, const ftl_measurement *row, ftl_error 
 // kernels/measurements/HELDOUT.md.
 static ftl_part part_of(const ftl_measured_case *c, const ftl_measurement *row) {
   const int64_t *value = c->spec.value;
+  if (strcmp(c->source, FTL_INDEPENDENT) == 0) return FTL_PART_INDEPENDENT;
   if (strcmp(c->source, "own") != 0) return FTL_PART_HELD_OUT;
   if (strcmp(ftl_column_or(row, "part", "calibration"), "calibration") != 0) return FTL_PART_RESERVED;
   bool is_long_causal = value[FTL_PARAM_seqlen_kv] >= 16384 && value[FTL_PARAM_causal] != 0;
@@ -93,12 +94,13 @@ static ftl_part part_of(const ftl_measured_case *c, const ftl_measurement *row) 
 }
 
 const char *ftl_part_name(ftl_part part) {
-  static const char *const names[] = {"calibration", "reserved", "held-out", "yours"};
+  static const char *const names[] = {"calibration", "reserved", "held-out", "independent", "yours"};
   return names[part];
 }
 
 const char *ftl_part_title(ftl_part part) {
-  static const char *const titles[] = {"calibration part", "reserved part", "held-out part", "your own measurements"};
+  static const char *const titles[] = {"calibration part", "reserved part", "held-out part", "independent part",
+                                       "your own measurements"};
   return titles[part];
 }
 

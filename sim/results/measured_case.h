@@ -13,6 +13,7 @@ typedef enum ftl_part {
   FTL_PART_CALIBRATION,
   FTL_PART_RESERVED,
   FTL_PART_HELD_OUT,
+  FTL_PART_INDEPENDENT,  // of kernels/independent: nothing but tiles and schedule is told of them
   FTL_PART_YOURS,
   FTL_PART_COUNT
 } ftl_part;

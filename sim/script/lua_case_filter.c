@@ -149,7 +149,7 @@ static void take_part(lua_State *lua, ftl_lua_case_filter *f, const char *key, i
   const char *name = check_name(lua, key);
   bool is_part = false;
   for (int p = 0; p < FTL_PART_COUNT; p++) is_part = is_part || strcmp(name, ftl_part_name((ftl_part)p)) == 0;
-  if (!is_part) luaL_error(lua, "part=%s: allowed are calibration, reserved, held-out, yours", name);
+  if (!is_part) luaL_error(lua, "part=%s: allowed are calibration, reserved, held-out, independent, yours", name);
   add_name(lua, &f->parts, key, name);
 }
 

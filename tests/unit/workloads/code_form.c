@@ -61,9 +61,9 @@ Test(unit_workloads_code_form, products_back_to_back_are_cutlass_attention) {
 
 // A diagonal crosses 8 tiles of 128 x 16, and 9 of 144 x 16.
 Test(unit_workloads_code_form, eight_steps_are_unrolled_at_the_most) {
-  CHECK("flash2_fwd", FORWARD "schedule=interleaved mma=mma copy=cp_async block_m=128 block_n=16",
+  CHECK("flash2_fwd", FORWARD "schedule=interleaved mma=mma copy=cp_async code=buffered block_m=128 block_n=16",
         {FTL_PARAM_mask_steps, FTL_MASK_STEPS_UNROLLED});
-  CHECK("flash2_fwd", FORWARD "schedule=interleaved mma=mma copy=cp_async block_m=144 block_n=16",
+  CHECK("flash2_fwd", FORWARD "schedule=interleaved mma=mma copy=cp_async code=buffered block_m=144 block_n=16",
         {FTL_PARAM_mask_steps, FTL_MASK_STEPS_WINDOW});
 }
 
@@ -117,36 +117,49 @@ Test(unit_workloads_code_form, products_in_clusters_or_strips_are_cublas) {
 }
 
 // One buffer is nothing that its pipeliner makes.
-Test(unit_workloads_code_form, warpgroups_that_copy_by_tma_themselves_are_tritons_with_tensor_descriptors) {
-  static const char *const codes[] = {"", "code=lean"};
-  char params[128];
-  for (int i = 0; i < 2; i++) {
-    snprintf(params, sizeof params, FORWARD "mma=wgmma copy=tma num_stages=3 %s", codes[i]);
-    CHECK("flash2_fwd", params, {FTL_PARAM_code, FTL_CODE_LEAN}, {FTL_PARAM_scaling, FTL_SCALING_BY_TILE},
-          {FTL_PARAM_row_sums, FTL_ROW_SUMS_STEP}, {FTL_PARAM_guard, FTL_GUARD_MASKED}, {FTL_PARAM_exp2, FTL_EXP2_FTZ},
-          {FTL_PARAM_refill, FTL_REFILL_AUTO}, {FTL_PARAM_head_order, FTL_HEADS_FIRST});
-  }
+Test(unit_workloads_code_form, lean_warpgroups_that_copy_by_tma_themselves_are_tritons_with_tensor_descriptors) {
+  CHECK("flash2_fwd", FORWARD "mma=wgmma copy=tma num_stages=3 code=lean", {FTL_PARAM_scaling, FTL_SCALING_BY_TILE},
+        {FTL_PARAM_row_sums, FTL_ROW_SUMS_STEP}, {FTL_PARAM_guard, FTL_GUARD_MASKED}, {FTL_PARAM_exp2, FTL_EXP2_FTZ},
+        {FTL_PARAM_refill, FTL_REFILL_AUTO}, {FTL_PARAM_head_order, FTL_HEADS_FIRST});
   CHECK("flash2_fwd", FORWARD "mma=wgmma copy=tma num_stages=1 code=lean", {FTL_PARAM_scaling, FTL_SCALING_SCORES});
 }
 
-Test(unit_workloads_code_form, all_others_are_written_by_hand) {
-  static const char *const instructions[] = {"mma=mma copy=cp_async", "mma=wgmma copy=tma num_stages=1"};
-  for (int i = 0; i < 2; i++) {
+Test(unit_workloads_code_form, attention_by_an_unknown_author_is_stepped) {
+  static const char *const instructions[] = {"mma=mma copy=cp_async", "mma=wgmma copy=tma num_stages=1",
+                                             "mma=wgmma copy=tma num_stages=3",
+                                             "mma=mma copy=cp_async schedule=interleaved block_m=64 block_n=32"};
+  for (int i = 0; i < 4; i++) {
     char params[128];
     snprintf(params, sizeof params, FORWARD "%s", instructions[i]);
-    CHECK("flash2_fwd", params, {FTL_PARAM_code, FTL_CODE_PLAIN}, {FTL_PARAM_scaling, FTL_SCALING_EXPONENT},
-          {FTL_PARAM_row_sums, FTL_ROW_SUMS_END}, {FTL_PARAM_guard, FTL_GUARD_ALWAYS}, {FTL_PARAM_exp2, FTL_EXP2_FTZ},
-          {FTL_PARAM_mask_steps, FTL_MASK_STEPS_EDGES}, {FTL_PARAM_q_operand, FTL_Q_OPERAND_SHARED},
-          {FTL_PARAM_refill, FTL_REFILL_WHEN_FREE}, {FTL_PARAM_head_order, FTL_HEADS_FIRST});
+    CHECK("flash2_fwd", params, {FTL_PARAM_code, FTL_CODE_STEPPED}, {FTL_PARAM_scaling, FTL_SCALING_EXPONENT},
+          {FTL_PARAM_row_sums, FTL_ROW_SUMS_END}, {FTL_PARAM_guard, FTL_GUARD_MASKED}, {FTL_PARAM_exp2, FTL_EXP2_FTZ},
+          {FTL_PARAM_mask_steps, FTL_MASK_STEPS_EDGES}, {FTL_PARAM_q_operand, FTL_Q_OPERAND_AUTO},
+          {FTL_PARAM_refill, FTL_REFILL_EARLY}, {FTL_PARAM_head_order, FTL_HEADS_FIRST});
   }
+  CHECK("paged_decode", "heads=2 seqlen_kv=256 head_dim=64 mma=mma copy=cp_async",
+        {FTL_PARAM_code, FTL_CODE_STEPPED});
+}
+
+Test(unit_workloads_code_form, plain_code_is_this_projects_own) {
+  CHECK("flash2_fwd", FORWARD "mma=mma copy=cp_async code=plain", {FTL_PARAM_scaling, FTL_SCALING_EXPONENT},
+        {FTL_PARAM_guard, FTL_GUARD_ALWAYS}, {FTL_PARAM_q_operand, FTL_Q_OPERAND_SHARED},
+        {FTL_PARAM_refill, FTL_REFILL_WHEN_FREE});
   CHECK("flash3_fwd", FORWARD "mma=wgmma copy=tma", {FTL_PARAM_code, FTL_CODE_PLAIN});
-  CHECK("paged_decode", "heads=2 seqlen_kv=256 head_dim=64 mma=mma copy=cp_async", {FTL_PARAM_code, FTL_CODE_PLAIN});
   CHECK("standard_attention", FORWARD "mma=mma copy=cp_async", {FTL_PARAM_code, FTL_CODE_PLAIN});
+  CHECK("matmul_tiled", "m=256 n=256 k=256 mma=mma copy=cp_async", {FTL_PARAM_code, FTL_CODE_PLAIN});
+}
+
+// Every load and all scores have a mask there.
+Test(unit_workloads_code_form, tritons_loops_mask_all_steps_where_lengths_cut_tiles) {
+  CHECK("flash2_fwd", "heads=2 seqlen=250 head_dim=64 mma=wgmma copy=cp_async", {FTL_PARAM_code, FTL_CODE_LEAN},
+        {FTL_PARAM_mask_steps, FTL_MASK_STEPS_ALL});
+  CHECK("flash2_fwd", "heads=2 seqlen=250 head_dim=64 mma=mma copy=cp_async",
+        {FTL_PARAM_mask_steps, FTL_MASK_STEPS_EDGES});
 }
 
 // Without asynchronous copies no buffer can be filled as it falls free.
 Test(unit_workloads_code_form, loads_to_registers_refill_no_buffer_early) {
-  CHECK("flash2_fwd", FORWARD "mma=mma copy=ldg", {FTL_PARAM_code, FTL_CODE_PLAIN},
+  CHECK("flash2_fwd", FORWARD "mma=mma copy=ldg", {FTL_PARAM_code, FTL_CODE_STEPPED},
         {FTL_PARAM_refill, FTL_REFILL_AUTO});
 }
 
@@ -168,7 +181,7 @@ Test(unit_workloads_code_form, the_backward_pass_and_eager_kernels_are_libraries
 }
 
 Test(unit_workloads_code_form, packed_sequences_come_before_heads_whatever_the_program) {
-  CHECK("flash2_fwd", "heads=2 lengths=100:200 head_dim=64 mma=mma copy=cp_async", {FTL_PARAM_code, FTL_CODE_PLAIN},
+  CHECK("flash2_fwd", "heads=2 lengths=100:200 head_dim=64 mma=mma copy=cp_async", {FTL_PARAM_code, FTL_CODE_STEPPED},
         {FTL_PARAM_head_order, FTL_SEQUENCES_FIRST});
 }
 
