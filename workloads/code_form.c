@@ -92,8 +92,8 @@ static program described_program(const ftl_spec *spec) {
   if (is_scheduled(spec, FTL_SCHEDULE_BACK_TO_BACK)) return PROGRAM_CUTLASS;
   bool is_triton = v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] != FTL_SPEC_COPY_TMA;
   if (ftl_spec_takes(spec, FTL_PARAM_mma) && is_triton) return PROGRAM_TRITON;
-  bool has_softmax_steps = ftl_spec_takes(spec, FTL_PARAM_scaling), has_producer = is_flash3(spec);
-  return has_softmax_steps && !has_producer ? PROGRAM_BY_HAND : PROGRAM_PLAIN;
+  bool is_attention = ftl_spec_takes(spec, FTL_PARAM_scaling) && !is_flash3(spec);
+  return is_attention || spec->workload->user_kernel != NULL ? PROGRAM_BY_HAND : PROGRAM_PLAIN;
 }
 
 static program program_of(const ftl_spec *spec) {
