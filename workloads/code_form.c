@@ -3,8 +3,8 @@
 #include "workloads/standard_attention.h"
 
 typedef enum program {
-  PROGRAM_PLAIN,    // as kernels/attention
-  PROGRAM_BY_HAND,  // attention whose author is not known
+  PROGRAM_PLAIN,        // as kernels/attention
+  PROGRAM_BY_HAND,      // attention whose author is not known
   PROGRAM_TRITON,       // and what has its addresses: cuBLAS, and the libraries that eager PyTorch calls
   PROGRAM_DESCRIPTORS,  // Triton's tutorial with tensor descriptors
   PROGRAM_FLEX,
@@ -60,15 +60,15 @@ static bool is_by_descriptors(const ftl_spec *spec) {
 // Warps that multiply and one that copies.
 static bool is_flash3(const ftl_spec *spec) { return ftl_spec_takes(spec, FTL_PARAM_turns); }
 
-// FlashAttention-2's forward kernels have these tiles and no others (flash_fwd_launch_template.h of 2.x, with dropout and
-// for GeForce chips too); a head goes to the kernel of the next width.
+// FlashAttention-2's forward kernels have these tiles and no others (flash_fwd_launch_template.h of 2.x, with dropout
+// and for GeForce chips too); a head goes to the kernel of the next width.
 static bool has_tiles_of_flash2(const ftl_spec *spec) {
   static const struct {
     int64_t head_dim, block_m, block_n, num_warps;
   } tiles[] = {
-      {32, 128, 128, 4}, {64, 128, 128, 4},  {64, 128, 64, 4},  {96, 128, 64, 4},  {96, 64, 64, 4},
-      {128, 128, 64, 4}, {128, 128, 32, 4},  {128, 64, 64, 4},  {160, 128, 32, 4}, {160, 64, 64, 4},
-      {192, 128, 64, 8}, {192, 64, 64, 4},   {256, 128, 64, 8}, {256, 64, 64, 4},
+      {32, 128, 128, 4}, {64, 128, 128, 4}, {64, 128, 64, 4},  {96, 128, 64, 4},  {96, 64, 64, 4},
+      {128, 128, 64, 4}, {128, 128, 32, 4}, {128, 64, 64, 4},  {160, 128, 32, 4}, {160, 64, 64, 4},
+      {192, 128, 64, 8}, {192, 64, 64, 4},  {256, 128, 64, 8}, {256, 64, 64, 4},
   };
   const int64_t *v = spec->value;
   int64_t width = 0;

@@ -1,7 +1,7 @@
 // Parameters that a workload does not take, at the one value which says what it is anyway.
 //
-// A tool that describes kernels of many kinds by the same keys may so give all of them: pass=fwd to flash2_fwd, splits=1
-// to a kernel that does not split, acc_dtype=fp32 to attention, whose sums are always that.
+// A tool that describes kernels of many kinds by the same keys may so give all of them: pass=fwd to flash2_fwd,
+// splits=1 to a kernel that does not split, acc_dtype=fp32 to attention, whose sums are always that.
 #ifndef FTL_WORKLOADS_IMPLIED_H
 #define FTL_WORKLOADS_IMPLIED_H
 

@@ -36,8 +36,8 @@ typedef struct own_form {
 } own_form;
 
 // kernels/attention is plain code, reads Q from shared memory in every step and refills a buffer as soon as it is free
-// (through registers a step ahead), looks in every step for rows without a key; a warp of its products has whole rows. Its backward passes refill a step ahead
-// and step the addresses of a product from one that they find.
+// (through registers a step ahead), looks in every step for rows without a key; a warp of its products has whole rows.
+// Its backward passes refill a step ahead and step the addresses of a product from one that they find.
 enum { MOST_FORMS = 5 };
 static const own_form forward[MOST_FORMS] = {{FTL_PARAM_q_operand, "shared"},
                                              {FTL_PARAM_refill, "when_free"},

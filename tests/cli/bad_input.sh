@@ -31,6 +31,7 @@ refused 2 "unknown workload" "$FAKE" workload show flash
 refused 2 "schedule=pingpong: flash2_fwd allows stages|interleaved" "$FAKE" predict --arch h200 $Q schedule=pingpong
 refused 2 "matmul_tiled does not take the parameter seqlen; foretile workload show matmul_tiled" \
   "$FAKE" predict --arch h200 --workload matmul_tiled seqlen=64
+refused 2 "flash2_fwd does not take the parameter pass but as fwd" "$FAKE" predict --arch h200 $Q pass=bwd
 for workload in sparq_decode tree_decode; do
   refused 2 "$workload does not take the parameter seqlen, which sets queries and keys alike; give seqlen_kv" \
     "$FAKE" predict --arch h200 --workload $workload heads=8 head_dim=64 seqlen=64

@@ -116,6 +116,48 @@ Test(unit_engine_feasibility, the_form_of_the_code_is_that_of_the_instructions_t
   cr_expect_eq(p.spec.value[FTL_PARAM_row_sums], FTL_ROW_SUMS_END);
 }
 
+// Warps of mma.sync divide a tile so that rows and columns of each are fewest together: 64 + 32 of 128 x 128 for eight,
+// 64 + 64 for four; 32 + 32 of 64 x 64. Where that is given it stays, and warpgroups have none.
+Test(unit_engine_feasibility, warps_of_a_product_divide_both_sides_of_its_tile) {
+  static const struct {
+    const char *tile;
+    int64_t warps_n;
+  } cases[] = {{"block_m=128 block_n=128 num_warps=8 mma=mma", 4},
+               {"block_m=128 block_n=128 num_warps=4 mma=mma", 2},
+               {"block_m=128 block_n=256 num_warps=8 mma=mma", 4},
+               {"block_m=64 block_n=64 num_warps=4 mma=mma", 2},
+               {"block_m=16 block_n=64 num_warps=4 mma=mma", 4},
+               {"block_m=128 block_n=128 num_warps=8 mma=mma warps_n=1", 1},
+               {"block_m=128 block_n=128 num_warps=8 mma=wgmma copy=cp_async", 1}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char parameters[256];
+    snprintf(parameters, sizeof parameters, "matmul_tiled m=512 n=512 k=256 block_k=64 %s", cases[i].tile);
+    ftl_prediction p = predict("h200", parameters);
+    cr_assert(p.feasible, "%s: %s", cases[i].tile, p.reason);
+    cr_expect_eq(p.spec.value[FTL_PARAM_warps_n], cases[i].warps_n, "%s: %lld", cases[i].tile,
+                 (long long)p.spec.value[FTL_PARAM_warps_n]);
+  }
+}
+
+// Code of an unknown author keeps Q in registers where a warp has 16 rows, beside at most 192 columns of O and S.
+Test(unit_engine_feasibility, stepped_code_keeps_q_in_registers_where_they_leave_room) {
+  static const struct {
+    const char *tile;
+    int64_t operand;
+  } cases[] = {{"head_dim=64 block_m=64 block_n=128 num_warps=4", FTL_Q_OPERAND_REGISTERS},
+               {"head_dim=128 block_m=64 block_n=64 num_warps=4", FTL_Q_OPERAND_REGISTERS},
+               {"head_dim=128 block_m=64 block_n=80 num_warps=4", FTL_Q_OPERAND_SHARED},
+               {"head_dim=64 block_m=128 block_n=64 num_warps=4", FTL_Q_OPERAND_SHARED},
+               {"head_dim=64 block_m=128 block_n=64 num_warps=4 code=lean", FTL_Q_OPERAND_REGISTERS}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char parameters[256];
+    snprintf(parameters, sizeof parameters, "heads=1 seqlen=640 mma=mma copy=cp_async %s", cases[i].tile);
+    ftl_prediction p = predict("h200", parameters);
+    cr_assert(p.feasible, "%s: %s", cases[i].tile, p.reason);
+    cr_expect_eq(p.spec.value[FTL_PARAM_q_operand], cases[i].operand, "%s", cases[i].tile);
+  }
+}
+
 // What the first loop of a launch executes, and what of it stands ahead of its first product.
 typedef struct loop_counts {
   int64_t insts[FTL_OPCODE_COUNT], fragments_ahead;

@@ -216,6 +216,29 @@ Test(unit_results_measurement, rows_of_the_projects_kernels_are_of_its_code) {
   cr_expect_eq(c.spec.value[FTL_PARAM_head_order], FTL_HEADS_FIRST);
 }
 
+// A warp of its products has whole rows of a tile.
+Test(unit_results_measurement, rows_of_the_projects_products_have_warps_below_each_other) {
+  ftl_measured_case c = case_of(
+      "workload,m,n,k,block_m,block_n,block_k,num_warps,mma,copy,status,condition,gpu\n"
+      "matmul_tiled,512,512,512,128,128,64,8,mma,cp_async" OF_H200);
+  cr_expect_eq(c.spec.value[FTL_PARAM_warps_n], 1);
+  cr_expect(c.spec.given >> FTL_PARAM_warps_n & 1);
+  cr_expect_eq(c.spec.value[FTL_PARAM_code], FTL_CODE_PLAIN);
+}
+
+// Of kernels/independent a row says tiles and schedule; the form of the code stays open. They are a part of their own.
+Test(unit_results_measurement, rows_of_unknown_authors_leave_the_code_open) {
+  ftl_measured_case c = case_of(
+      "source,family,workload,heads,seqlen,head_dim,causal,block_m,mma,copy,status,condition,gpu\n"
+      "independent,forward_a,flash2_fwd,8,512,64,1,64,mma,cp_async" OF_H200);
+  cr_assert_str_eq(c.source, "independent");
+  cr_expect_eq(c.part, FTL_PART_INDEPENDENT);
+  cr_expect_str_eq(ftl_part_name(c.part), "independent");
+  cr_expect_eq(c.spec.value[FTL_PARAM_block_m], 64);
+  cr_expect_eq(c.spec.value[FTL_PARAM_causal], 1);
+  cr_expect_eq(c.spec.value[FTL_PARAM_code], FTL_CODE_AUTO);
+}
+
 // A row that says how its code is written leaves the rest to that.
 Test(unit_results_measurement, a_row_that_names_its_code_says_what_else_is_open) {
   ftl_measured_case c = case_of(OWN ",code\nflash2_fwd,8,512,64,mma,cp_async,ok,ncu,NVIDIA H200,lean\n");

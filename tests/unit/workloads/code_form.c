@@ -136,8 +136,7 @@ Test(unit_workloads_code_form, attention_by_an_unknown_author_is_stepped) {
           {FTL_PARAM_mask_steps, FTL_MASK_STEPS_EDGES}, {FTL_PARAM_q_operand, FTL_Q_OPERAND_AUTO},
           {FTL_PARAM_refill, FTL_REFILL_EARLY}, {FTL_PARAM_head_order, FTL_HEADS_FIRST});
   }
-  CHECK("paged_decode", "heads=2 seqlen_kv=256 head_dim=64 mma=mma copy=cp_async",
-        {FTL_PARAM_code, FTL_CODE_STEPPED});
+  CHECK("paged_decode", "heads=2 seqlen_kv=256 head_dim=64 mma=mma copy=cp_async", {FTL_PARAM_code, FTL_CODE_STEPPED});
 }
 
 Test(unit_workloads_code_form, plain_code_is_this_projects_own) {

@@ -209,6 +209,45 @@ Test(unit_workloads_spec, some_workloads_have_no_columns_of_values_of_their_own)
   }
 }
 
+// A tool may give the same keys to all kernels: what a workload is anyway is no error, and anything else is.
+Test(unit_workloads_spec, what_a_workload_is_anyway_may_be_said) {
+  static const struct {
+    const char *workload, *name, *said, *other;
+  } cases[] = {
+      {"flash2_fwd", "pass", "fwd", "bwd"},
+      {"flash2_bwd", "pass", "bwd", "fwd"},
+      {"paged_decode", "pass", "fwd", "bwd"},
+      {"flash2_fwd", "acc_dtype", "fp32", "fp16"},
+      {"flash2_fwd", "splits", "1", "2"},
+      {"flash2_bwd", "persistent", "false", "true"},
+      {"flash2_bwd", "persistent", "0", "1"},
+      {"paged_decode", "dropout_p", "0.0", "0.1"},
+      {"glu", "lengths", "none", "5"},
+      {"softmax_safe", "layout", "bhsd", "bshd"},
+      {"softmax_safe", "causal", "false", "true"},
+      {"matmul_tiled", "window", "0", "64"},
+      {"flash2_bwd", "schedule", "stages", "pingpong"},
+      {"flash2_fwd", "tree", "none", "medusa"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    cr_assert_eq(ftl_spec_init(&spec, cases[i].workload, &error), FTL_OK);
+    cr_expect_eq(ftl_spec_set_text(&spec, cases[i].name, cases[i].said, &error), FTL_OK, "%s: %s", cases[i].workload,
+                 error.message);
+    cr_expect_eq(spec.given, 0, "%s %s", cases[i].workload, cases[i].name);
+    cr_expect_eq(ftl_spec_set_text(&spec, cases[i].name, cases[i].other, &error), FTL_BAD_INPUT, "%s %s=%s",
+                 cases[i].workload, cases[i].name, cases[i].other);
+  }
+  cr_assert_eq(ftl_spec_init(&spec, "flash2_fwd", &error), FTL_OK);
+  cr_expect_eq(ftl_spec_set_text(&spec, "splits", "2", &error), FTL_BAD_INPUT);
+  cr_expect_str_eq(
+      error.message,
+      "flash2_fwd does not take the parameter splits but as 1; foretile workload show flash2_fwd lists its "
+      "own");
+  cr_expect_eq(ftl_spec_set_text(&spec, "splits", "1.", &error), FTL_OK);
+  cr_expect_eq(ftl_spec_set_text(&spec, "splits", "", &error), FTL_BAD_INPUT);
+  cr_expect_eq(ftl_spec_set_text(&spec, "page_size", "16", &error), FTL_BAD_INPUT);
+}
+
 // Lists of blocks and unrolled steps are flash2_fwd's.
 Test(unit_workloads_spec, a_workload_knows_its_own_steps_of_a_mask) {
   cr_assert_eq(ftl_spec_init(&spec, "flash3_fwd", &error), FTL_OK);
@@ -275,6 +314,7 @@ Test(unit_workloads_spec, names_of_enumerated_values_are_their_words) {
                {"code", "lean", FTL_CODE_LEAN},
                {"code", "plain", FTL_CODE_PLAIN},
                {"code", "buffered", FTL_CODE_BUFFERED},
+               {"code", "stepped", FTL_CODE_STEPPED},
                {"copy", "tma", FTL_SPEC_COPY_TMA},
                {"mma", "wgmma", FTL_SPEC_MMA_WGMMA},
                {"schedule", "interleaved", FTL_SCHEDULE_INTERLEAVED},
