@@ -9,6 +9,7 @@
     measure.py attention CASES.csv ...        own kernels     -> OUT/attention_CASES_{stream,ncu}.csv
     measure.py product CASES.csv ...          own products    -> OUT/product_CASES_{stream,ncu}.csv
     measure.py foreign CASES.csv ...          Triton, PyTorch, cuBLAS -> OUT/foreign_CASES_{stream,ncu}.csv
+    measure.py independent FAMILY ...       independent/FAMILY -> OUT/independent_FAMILY_{stream,ncu}.csv
     measure.py opcodes CASES.csv ...          executed warp instructions by opcode -> OUT/opcodes_CASES.csv
     measure.py ports CASES.csv                how busy the ports of L2's slices are, and with what -> OUT/CASES_ncu.csv
     measure.py timeline CASES.csv ...         when PyTorch's kernels run, one call after another -> OUT/eager_timeline.csv
@@ -36,6 +37,7 @@ import time
 
 import case_files
 import cta_age
+import independent_rows
 import tools
 from tools import output_of, provenance, tool
 
@@ -303,7 +305,7 @@ def ncu_rows(rows, timed_rows, launches, stem, facts, repeat):
 def profile_cases(command, path, stem, timed_rows, out, facts, repeats):
     """Profiles the cases of a file and writes a row for each launch; gives the program's rows of each repeat."""
     num_cases, joined, found = case_files.check(path), [], []
-    metrics = known_metrics([m for m in (HERE / "metrics.txt").read_text().split("\n") if m and not m.startswith("#")])
+    metrics = metrics_of_cases()
     for repeat in range(repeats):
         started = time.time()
         text, launches = profile([*command, "--profile", path], metrics, out / "raw", f"{stem}_{repeat}", ("--profile-from-start", "off"))
@@ -339,6 +341,37 @@ def cases_status(kind, path, out, args):
     unchecked = f"{num_unchecked} unchecked, " if num_unchecked else ""
     print(f"{path}: {num_cases} cases, {num_bad} failed, {unchecked}results in {out}")
     return int(num_bad > 0)
+
+
+def metrics_of_cases():
+    return known_metrics([m for m in (HERE / "metrics.txt").read_text().split("\n") if m and not m.startswith("#")])
+
+
+def independent_stream(command, family, cases, out):
+    times = independent_rows.lines_of(output_of_run(f"independent_{family}_time", out, [*command, "time"]))
+    if len(times) != len(cases):
+        raise RunFailed(f"independent_{family}: {len(times)} of {len(cases)} cases timed")
+    write_rows(out / f"independent_{family}_stream.csv", independent_rows.stream_rows(family, cases, times, provenance()), {})
+
+
+def independent_ncu(command, family, cases, out):
+    stem = f"independent_{family}"
+    launches = profile([*command, "profile"], metrics_of_cases(), out / "raw", stem, ("--profile-from-start", "off"))[1]
+    try:
+        rows = independent_rows.ncu_rows(family, cases, launches, provenance())
+    except ValueError as error:
+        raise RunFailed(f"{stem}: {error}") from None
+    write_rows(out / f"{stem}_ncu.csv", rows, {})
+
+
+def independent(family, out, args):
+    """All kernels of a family against their references first: of one that is wrong nothing is written."""
+    script = HERE / "independent" / family / "bench.py"
+    command = [sys.executable, str(script)] if script.exists() else [str(BUILD / "bin" / f"independent_{family}")]
+    cases = independent_rows.lines_of(output_of_run(f"independent_{family}_list", out, [*command, "list"]))
+    output_of_run(f"independent_{family}_check", out, [*command, "check"])
+    runs = ((independent_stream, args.no_stream), (independent_ncu, args.no_ncu))
+    return worst_of(functools.partial(run, command, family, cases, out) for run, is_left_out in runs if not is_left_out)
 
 
 def some_failed(stem, rows):
@@ -489,6 +522,8 @@ def run_command(args, out):
         return sass(out)
     if what in ("attention", "product", "foreign"):
         return worst_of(functools.partial(cases_status, what, path, out, args) for path in names)
+    if what == "independent":
+        return worst_of(functools.partial(independent, family, out, args) for family in names)
     run = {"opcodes": opcodes, "ports": ports, "tiles": tiles}[what]
     return worst_of(functools.partial(run, str(pathlib.Path(path).resolve()), out) for path in names)
 
@@ -496,7 +531,7 @@ def run_command(args, out):
 def main():
     global BUILD
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("measure", "check", "build", "micro", "attention", "product", "foreign", "opcodes", "ports", "timeline", "tiles", "trace", "sass"))
+    parser.add_argument("what", choices=("measure", "check", "build", "micro", "attention", "product", "foreign", "independent", "opcodes", "ports", "timeline", "tiles", "trace", "sass"))
     parser.add_argument("names", nargs="*")
     parser.add_argument("--out", type=pathlib.Path, default=HERE / "measurements")
     parser.add_argument("--build", type=pathlib.Path, default=BUILD)

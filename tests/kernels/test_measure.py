@@ -185,6 +185,37 @@ class Measure(unittest.TestCase):
         self.assertEqual(self.run_it("build", FAKE_GPU_FAIL="cmake"), 1)
         self.assertIn("building the kernels failed with status 3", self.said)
 
+    LISTED = """printf '{"case": 0, "workload": "flash2_fwd", "causal": true, "block_m": 64, "launches": 1}\\n{"case": 1, "workload": "flash_decode", "splits": 4, "launches": 2}\\n'"""
+
+    def family(self, time, check="true"):
+        """A family of two cases with three launches."""
+        self.program("independent_some", f"case $1 in list) {self.LISTED} ;; check) {check} ;; time) {time} ;; esac")
+
+    def test_a_family_has_a_row_a_case_and_a_row_a_launch(self):
+        self.family("""printf '{"case": 0, "us": 10.5}\\n{"case": 1, "us": 3}\\n'""")
+        self.assertEqual(self.run_it("independent", "some", FAKE_GPU_LAUNCHES="3"), 0, self.said)
+        self.assert_replaced("independent_some_stream.csv", 2)
+        self.assert_replaced("independent_some_ncu.csv", 3)
+        first = (self.out / "independent_some_stream.csv").read_text().splitlines()[:2]
+        self.assertTrue(first[0].startswith("source,family,workload,causal,block_m,splits,status,"), first)
+        self.assertTrue(first[1].startswith("independent,some,flash2_fwd,1,64,,ok,"), first)
+
+    def test_nothing_is_written_of_a_family_that_is_wrong(self):
+        self.before("independent_some_stream.csv", "independent_some_ncu.csv")
+        self.family("true", check="false")
+        self.assertEqual(self.run_it("independent", "some", FAKE_GPU_LAUNCHES="3"), 1)
+        self.assert_as_before("independent_some_stream.csv")
+        self.assert_as_before("independent_some_ncu.csv")
+
+    def test_a_family_whose_launches_are_not_all_there_keeps_its_rows(self):
+        self.before("independent_some_stream.csv", "independent_some_ncu.csv")
+        self.family("""printf '{"case": 0, "us": 10.5}\\n'""")
+        self.assertEqual(self.run_it("independent", "some", FAKE_GPU_LAUNCHES="2"), 1)
+        self.assertIn("1 of 2 cases timed", self.said)
+        self.assertIn("2 launches profiled, 3 expected", self.said)
+        self.assert_as_before("independent_some_stream.csv")
+        self.assert_as_before("independent_some_ncu.csv")
+
 
 if __name__ == "__main__":
     unittest.main()
