@@ -58,6 +58,13 @@ struct Check {
   MakeProblem make;
 };
 
+/* Cases that are to be checked, named by their parameters. */
+inline std::vector<Check> checks_of(const std::vector<Case> &cases) {
+  std::vector<Check> all;
+  for (const Case &c : cases) all.push_back({c.parameters.joined(","), c.make});
+  return all;
+}
+
 template <class Kernel>
 void allow_shared(Kernel kernel, int bytes) {
   CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));

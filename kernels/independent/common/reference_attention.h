@@ -32,6 +32,20 @@ struct Attention {
   float scale() const { return 1.f / sqrtf((float)head_dim); }
 };
 
+inline Attention attention(int batch, int heads, int kv_heads, int seqlen_q, int seqlen_kv, int head_dim, bool causal,
+                           bool is_bshd = false) {
+  auto layout = is_bshd ? bshd : bhsd;
+  return {batch,
+          heads,
+          kv_heads,
+          seqlen_q,
+          seqlen_kv,
+          head_dim,
+          causal,
+          layout(heads, seqlen_q, head_dim),
+          layout(kv_heads, seqlen_kv, head_dim)};
+}
+
 /* Where token t of a sequence's kv head begins. */
 __device__ inline int64_t token_offset(const Attention &a, int sequence, int kv_head, int t) {
   if (!a.pages) return sequence * a.kv.batch + kv_head * a.kv.head + t * a.kv.row;

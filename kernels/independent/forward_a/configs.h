@@ -1,6 +1,7 @@
 /* The compiled instantiations:
  * id, type, head_dim, block_m, block_n, warps, stages, schedule, causal, Q fragments in registers */
 #pragma once
+
 #define FP16 __half
 #define BF16 __nv_bfloat16
 #define FOR_EACH_CONFIG(X)                                    \

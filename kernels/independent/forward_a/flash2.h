@@ -1,6 +1,11 @@
 /* FlashAttention-2 forward with mma.sync.m16n8k16 and cp.async.
- * One CTA computes BM query rows of one head; each warp owns MT*16 of those rows and all of head_dim. */
+ *
+ * One CTA computes BM query rows of one head; each warp owns MT*16 of those rows and all of head_dim. Tiles are
+ * swizzled. Stages: K and V have S buffers each, a tile's K and V are one group, one barrier a tile; with one stage K
+ * and V share one buffer. Interleaved: one buffer each, V is copied during Q K^T and the next K during softmax and P V,
+ * two barriers a tile. O goes out through the warp's own rows of Q's memory. */
 #pragma once
+
 #include "ptx.h"
 #include <math.h>
 

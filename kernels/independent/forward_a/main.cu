@@ -1,36 +1,26 @@
 /* FlashAttention-2 forward with mma.sync and cp.async: two schedules, 24 instances (configs.h). */
 #include "commands.h"
-#include "compare.h"
 #include "configs.h"
 #include "flash2.h"
-#include "reference_attention.h"
+#include "forward_problem.h"
 
 using namespace independent;
 
 struct Instance {
   int head_dim, block_m, block_n, num_warps, num_stages, schedule, shared_bytes;
-  bool causal, q_in_registers, bf16;
+  bool causal, bf16;
   void (*kernel)(Params);
 
   const char *schedule_name() const { return schedule == INTERLEAVED ? "interleaved" : "stages"; }
 };
 
-static const Instance instances[] = {
-#define INSTANCE(id, T, D, BM, BN, NW, S, SCHED, CAUSAL, QREG) \
-  {D,                                                          \
-   BM,                                                         \
-   BN,                                                         \
-   NW,                                                         \
-   S,                                                          \
-   SCHED,                                                      \
-   Cfg<T, D, BM, BN, NW, S, SCHED, CAUSAL, QREG>::SMEM,        \
-   CAUSAL,                                                     \
-   QREG,                                                       \
-   is_bf16<T>,                                                 \
-   flash2_fwd<Cfg<T, D, BM, BN, NW, S, SCHED, CAUSAL, QREG>>},
-    FOR_EACH_CONFIG(INSTANCE)
+template <class C>
+static Instance make() {
+  return {C::D, C::BM, C::BN, C::NW, C::S, C::SCHED, C::SMEM, C::CAUSAL, is_bf16<typename C::T>, flash2_fwd<C>};
+}
+#define INSTANCE(id, ...) make<Cfg<__VA_ARGS__>>(),
+static const Instance instances[] = {FOR_EACH_CONFIG(INSTANCE)};
 #undef INSTANCE
-};
 
 struct Sizes {
   int batch, heads, kv_heads, seqlen_q, seqlen_kv;
@@ -89,32 +79,18 @@ static const ListedCase listed_cases[] = {
     {23, {4, 16, 16, 2048, 2048}},
 };
 
-class Forward : public Problem {
+class Forward : public ForwardProblem {
  public:
   Forward(const Instance &instance, const Sizes &s)
-      : instance_(instance),
-        a_{s.batch,
-           s.heads,
-           s.kv_heads,
-           s.seqlen_q,
-           s.seqlen_kv,
-           instance.head_dim,
-           instance.causal,
-           bhsd(s.heads, s.seqlen_q, instance.head_dim),
-           bhsd(s.kv_heads, s.seqlen_kv, instance.head_dim)} {
-    if (s.seqlen_q % instance.block_m || s.seqlen_kv % instance.block_n || s.heads % s.kv_heads ||
+      : ForwardProblem(
+            attention(s.batch, s.heads, s.kv_heads, s.seqlen_q, s.seqlen_kv, instance.head_dim, instance.causal),
+            instance.bf16),
+        instance_(instance) {
+    if (s.seqlen_q % instance.block_m || s.seqlen_kv % instance.block_n ||
         (instance.causal && s.seqlen_kv < s.seqlen_q))
       throw std::runtime_error("problem does not fit the tiles");
-    params_ = {normal16(a_.q_count(), instance.bf16, 1),
-               normal16(a_.kv_count(), instance.bf16, 2),
-               normal16(a_.kv_count(), instance.bf16, 3),
-               alloc16(a_.q_count()),
-               alloc<float>(a_.rows()),
-               s.heads,
-               s.kv_heads,
-               s.seqlen_q,
-               s.seqlen_kv,
-               a_.scale()};
+    params_ = {q_, k_, v_, o_, lse_, s.heads, s.kv_heads, s.seqlen_q, s.seqlen_kv, a_.scale()};
+    tolerance_bf16_ = 1.6e-2;
     allow_shared(instance.kernel, instance.shared_bytes);
   }
 
@@ -124,18 +100,8 @@ class Forward : public Problem {
     CUDA_CHECK(cudaGetLastError());
   }
 
-  bool check(std::string &report) override {
-    float *o = alloc<float>(a_.q_count()), *lse = alloc<float>(a_.rows());
-    reference_attention16(a_, instance_.bf16, params_.q, params_.k, params_.v, o, lse);
-    Errors o_errors = errors_of(fetch16(params_.o, a_.q_count(), instance_.bf16), fetch(o, a_.q_count())),
-           lse_errors = errors_of(fetch(params_.lse, a_.rows()), fetch(lse, a_.rows()));
-    bool ok = within(report, "O", o_errors.scaled, instance_.bf16 ? 1.6e-2 : 2e-3);
-    return within(report, "LSE", lse_errors.absolute, 1e-3) && ok;
-  }
-
  private:
   const Instance &instance_;
-  Attention a_;
   Params params_;
 };
 
@@ -149,26 +115,21 @@ static Json parameters(const Instance &i, const Sizes &s) {
   return json.text("copy", "cp_async").text("mma", "mma").text("layout", "bhsd").number("launches", 1);
 }
 
+static Case attention_case(const Instance &i, const Sizes &s) {
+  return {parameters(i, s), [&i, s] { return std::make_unique<Forward>(i, s); }};
+}
+
 static std::vector<Case> cases() {
   std::vector<Case> all;
-  for (const ListedCase &c : listed_cases) {
-    const Instance &instance = instances[c.instance];
-    Sizes sizes = c.sizes;
-    all.push_back(
-        {parameters(instance, sizes), [&instance, sizes] { return std::make_unique<Forward>(instance, sizes); }});
-  }
+  for (const ListedCase &c : listed_cases) all.push_back(attention_case(instances[c.instance], c.sizes));
   return all;
 }
 
-static std::vector<Check> checks() {
-  std::vector<Check> all;
+static std::vector<Case> small_cases() {
+  std::vector<Case> all;
   for (const Instance &i : instances)
-    for (Sizes sizes : {Sizes{1, 4, 2, 384, 384}, Sizes{2, 3, 3, 256, 640}}) {
-      std::string name =
-          parameters(i, sizes).joined(",") + (i.q_in_registers ? " Q in registers" : " Q in shared memory");
-      all.push_back({name, [&i, sizes] { return std::make_unique<Forward>(i, sizes); }});
-    }
+    for (const Sizes &s : {Sizes{1, 4, 2, 384, 384}, Sizes{2, 3, 3, 256, 640}}) all.push_back(attention_case(i, s));
   return all;
 }
 
-int main(int argc, char **argv) { return Commands(cases(), checks()).run(argc, argv); }
+int main(int argc, char **argv) { return Commands(cases(), checks_of(small_cases())).run(argc, argv); }

@@ -1,6 +1,6 @@
-/* Thin wrappers around the PTX used by the kernel. */
-#ifndef PTX_CUH
-#define PTX_CUH
+/* The PTX that the kernel needs: cp.async, ldmatrix, mma.sync, ex2. */
+#pragma once
+
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <stdint.h>
@@ -53,4 +53,3 @@ __device__ __forceinline__ float ex2(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
   return y;
 }
-#endif

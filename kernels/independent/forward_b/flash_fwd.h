@@ -1,9 +1,11 @@
-/* FlashAttention-2 forward for Ampere-style tensor cores (mma.sync.m16n8k16 + cp.async).
+/* FlashAttention-2 forward with mma.sync.m16n8k16 and cp.async; strided tensors, lengths of any size if RAGGED.
  *
  * One CTA per (query tile, head, batch). Warps split the rows of the query tile; every warp sees all keys, so the
  * softmax statistics never leave a quad of lanes. O, m and l live in registers, P goes from the accumulators of Q K^T
- * straight into the A operand of P V. */
+ * straight into the A operand of P V. Two stages: the next tile's K and V are copied during the whole step, one barrier
+ * a tile. One stage: V is copied during Q K^T, the next K during softmax and P V, two barriers a tile. */
 #pragma once
+
 #include <cstdint>
 #include <type_traits>
 #include "ptx.h"
@@ -16,7 +18,7 @@ struct FwdParams {
   int64_t q_batch, q_head, kv_batch, kv_head; /* strides in elements; O as Q, V as K */
   int q_row, kv_row;
   float scale, scale_log2;
-  int reverse; /* heaviest (last) query tiles first */
+  int reverse; /* last query tiles, the longest, first */
 };
 
 /* STAGES == 2: K and V double buffered.  STAGES == 1: one buffer each, copies interleaved with the two products. */
@@ -250,20 +252,20 @@ struct FwdTile {
     cp_async_wait<0>();
     __syncthreads();
     if constexpr (C::STAGES == 1) {
-      load_v(n, 0); /* flies during Q K^T; everybody is done with the last V */
+      load_v(n, 0); /* copied during Q K^T; all warps have read the last V */
       cp_async_commit();
       qk(0);
       if (MASK) mask(n);
       cp_async_wait<0>();
       __syncthreads();
-      if (n + 1 < n_end) { /* flies during softmax and P V */
+      if (n + 1 < n_end) { /* copied during softmax and P V */
         load_k(n + 1, 0);
         cp_async_commit();
       }
       softmax<MASK>();
       pv(0);
     } else {
-      if (n + 1 < n_end) { /* the whole step to arrive */
+      if (n + 1 < n_end) { /* copied during the whole step */
         load_k(n + 1, (n + 1) & 1);
         load_v(n + 1, (n + 1) & 1);
         cp_async_commit();
@@ -322,7 +324,7 @@ struct FwdTile {
 
   __device__ __forceinline__ void store() {
     float* lse = p.lse + ((int64_t)blockIdx.z * p.heads + blockIdx.y) * p.seqlen_q;
-    /* O through the shared memory of Q: a warp overwrites only rows that nobody else reads */
+    /* O through the shared memory of Q: a warp overwrites only rows that no other warp reads */
 #pragma unroll
     for (int a = 0; a < MT; ++a)
 #pragma unroll

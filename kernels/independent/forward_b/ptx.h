@@ -1,5 +1,6 @@
-/* Thin wrappers over the PTX that the kernel needs. */
+/* The PTX that the kernel needs: cp.async, ldmatrix, mma.sync, shared memory, ex2. */
 #pragma once
+
 #include <cstdint>
 #include <cstring>
 #include <type_traits>

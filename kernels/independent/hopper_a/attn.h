@@ -1,5 +1,11 @@
-/* Attention forward for Hopper: flash_stages (every warp computes) and flash_ws (producer + consumer warpgroups). */
+/* Attention forward with wgmma and TMA, in tiles of 16 rows a warp and BN keys; mbarriers for every buffer of K and V.
+ *
+ * flash_stages: every warp computes, thread 0 also issues the copies; ST buffers of K and of V.
+ *
+ * flash_ws: one producer warpgroup, two or three consumers of 64 rows each, two buffers of K and of V, from the last
+ * tile of keys to the first, persistent if there are fewer CTAs than tiles; O leaves by TMA. */
 #pragma once
+
 #include "hopper_ptx.h"
 
 struct AttnP {
@@ -140,7 +146,7 @@ DEV void finish_rows(const AttnP& p, const Tile& t, int row, int lane, const flo
   }
 }
 
-/* (a) every warp computes; thread 0 also issues the TMA copies into ST buffers of K and V */
+/* flash_stages: every warp computes; thread 0 also issues the TMA copies into ST buffers of K and V */
 template <int HD, int BN, int NW, int ST>
 constexpr int stages_smem() {
   return NW * 16 * HD * 2 + 2 * ST * BN * HD * 2 + 8 * (1 + 3 * ST);
@@ -255,7 +261,7 @@ __global__ void __launch_bounds__(NW * 32)
 #endif
 }
 
-/* (b) warp-specialised: warpgroup 0 feeds, NW/4 consumer warpgroups compute; S of the next block
+/* flash_ws: warpgroup 0 copies, NW/4 consumer warpgroups compute; S of the next block
  * is issued before PV of this block is waited for. PP: the consumers take turns at the tensor cores. */
 template <int HD, int BN, int NW>
 constexpr int ws_smem() {
@@ -327,7 +333,7 @@ __global__ void __launch_bounds__(NW * 32 + 128, 1)
           }
         }
       }
-      /* stay until the consumers have left every buffer (so that a hang of theirs ends in a trap) */
+      /* waits until the consumers have left every buffer */
       for (int e = 0; e < 2; e++, ik++, iv++) {
         mbar_wait(k_empty + 8 * (ik & 1), ((ik >> 1) & 1) ^ 1);
         mbar_wait(v_empty + 8 * (iv & 1), ((iv >> 1) & 1) ^ 1);
@@ -434,7 +440,7 @@ __global__ void __launch_bounds__(NW * 32 + 128, 1)
       }
       __syncwarp();
     }
-    /* (the last turn handed to consumer 0 stays unused: a pending arrival at exit is harmless) */
+    /* the last turn handed to consumer 0 stays unused */
   }
 #endif
 }

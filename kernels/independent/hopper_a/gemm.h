@@ -1,6 +1,9 @@
-/* (c) C[m][n] = A[m][k] B[k][n], row-major, TMA producer warp + 2 consumer warpgroups */
+/* C[m][n] = A[m][k] B[k][n], row-major, with wgmma and TMA: a producer warp, two consumer warpgroups, ST buffers of 64
+ * columns of A and rows of B with a full and an empty mbarrier each; C is written from registers. */
 #pragma once
+
 #include "hopper_ptx.h"
+
 struct GemmP {
   int m, n, k, m_tiles;
   void* c;

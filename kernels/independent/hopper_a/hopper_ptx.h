@@ -1,5 +1,6 @@
-/* Thin wrappers over the Hopper PTX that the kernels need. */
+/* The PTX that the kernels need: mbarriers, named barriers, TMA, wgmma and its descriptors, setmaxnreg. */
 #pragma once
+
 #include <cuda.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

@@ -1,4 +1,15 @@
+/* Attention forward with wgmma in tiles of BM queries and BN keys; O leaves through Q's shared memory.
+ *
+ * flash2_cp_async: all warps copy and compute; K and V have NS buffers, a group of copies each, two CTA barriers a
+ * tile.
+ *
+ * flash2_tma: thread 0 copies by TMA into NS buffers, waited for by mbarriers; one CTA barrier a tile, behind which the
+ * buffers are filled again.
+ *
+ * flash3_pingpong: a producer warpgroup copies by TMA, two consumers of 64 rows take turns at issuing products; full
+ * and empty mbarriers for every buffer. */
 #pragma once
+
 #include <cuda.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -6,7 +17,6 @@
 #include <cmath>
 #include "wgmma_ops.h"
 
-/* PTX */
 __device__ __forceinline__ uint32_t smem_addr(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
 
 __device__ __forceinline__ void cp_async16(uint32_t dst, const void* src) {
@@ -40,8 +50,8 @@ __device__ __forceinline__ void mbar_wait(uint32_t bar, uint32_t parity) {
   if (mbar_try(bar, parity)) return;
   const long long t0 = clock64();
   while (!mbar_try(bar, parity))
-    if (clock64() - t0 > 6000000000ll) /* some four seconds: die of a store to address 0 (with a trap here ptxas does
-                                          not use setmaxnreg's registers) */
+    if (clock64() - t0 > 6000000000ll) /* some four seconds: ends by a store to address 0, since a trap here changes the
+                                          registers that ptxas uses */
       asm volatile("st.global.u32 [%0], %1;" ::"l"(0ull), "r"(0) : "memory");
 }
 
@@ -248,7 +258,7 @@ __device__ __forceinline__ void load_tile(uint32_t dst, const char* src,
 
 template <class T, int D, int BM, int BN, int NW, int NS, bool CAUSAL>
 __global__ void __launch_bounds__(NW * 32) flash2_cp_async(const Params prm) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL /* (nvcc also looks at a plain compute_90 version) */
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL /* a plain compute_90 version has no wgmma */
   constexpr int NT = NW * 32, MT = BM / (NW * 16), TB = BN * D * 2;
   static_assert(MT >= 1 && BM % (NW * 16) == 0, "rows of a warpgroup");
   extern __shared__ __align__(1024) char smem[];
@@ -286,7 +296,7 @@ __global__ void __launch_bounds__(NW * 32) flash2_cp_async(const Params prm) {
   for (int j = 0; j < n; j++) {
     cp_async_wait<2 * NS - 3>(); /* K_j is here; V_j and later tiles may be on their way */
     fence_async_proxy();
-    __syncthreads(); /* for all threads; and nobody reads the buffers of tile j-1 any more */
+    __syncthreads(); /* for all threads; and the buffers of tile j-1 are read */
 
     const uint64_t dk = make_desc(sk + buf * TB, 16, 1024);
 #pragma unroll
@@ -364,7 +374,7 @@ template <class T, int D, int BM, int BN, int NW, int NS, bool CAUSAL>
 __global__ void __launch_bounds__(NW * 32)
     flash2_tma(const Params prm, const __grid_constant__ CUtensorMap map_q, const __grid_constant__ CUtensorMap map_k,
                const __grid_constant__ CUtensorMap map_v, const __grid_constant__ CUtensorMap map_o) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL /* (nvcc also looks at a plain compute_90 version) */
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL /* a plain compute_90 version has no wgmma */
   constexpr int MT = BM / (NW * 16), TB = BN * D * 2;
   static_assert(MT >= 1 && BM % (NW * 16) == 0, "rows of a warpgroup");
   extern __shared__ __align__(1024) char smem[];
@@ -474,7 +484,7 @@ __global__ void __launch_bounds__(384, 1)
     flash3_pingpong(const Params prm, const __grid_constant__ CUtensorMap map_q,
                     const __grid_constant__ CUtensorMap map_k, const __grid_constant__ CUtensorMap map_v,
                     const __grid_constant__ CUtensorMap map_o) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL /* (nvcc also looks at a plain compute_90 version) */
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL /* a plain compute_90 version has no wgmma */
   constexpr int BM = 128, TB = BN * D * 2;
   extern __shared__ __align__(1024) char smem[];
   const uint32_t sq = smem_addr(smem), sk = sq + BM * D * 2, sv = sk + NS * TB, bars = sv + NS * TB;
@@ -535,7 +545,7 @@ __global__ void __launch_bounds__(384, 1)
     wgmma_fence();
     qk_issue<T, D, BM, BN>(s, dq, make_desc(sk, 16, 1024));
     wgmma_commit();
-    if (w == 0 || n > 1) bar_arrive(other_turn, 256); /* (nobody waits after the last turn) */
+    if (w == 0 || n > 1) bar_arrive(other_turn, 256); /* after the last turn nothing waits */
     wgmma_wait<0>();
     pin(s);
     if (lane == 0) mbar_arrive(k_empty);

@@ -1,8 +1,9 @@
+/* Split-KV decoding with mma.sync and cp.async, two buffers. One CTA per (split, kv head, batch); the query heads of
+ * the group are the rows of one 16-row mma tile. Each warp owns BN/NW keys of every tile and its own running max/sum/O;
+ * warps are merged at the end of the split. */
 #pragma once
+
 #include "ptx.h"
-/* Split-KV decoding. One CTA per (split, kv head, batch); the query heads of the group are the rows of one 16-row mma
- * tile. Each warp owns BN/NW keys of every tile and its own running max/sum/O; warps are merged at the end of the
- * split. */
 
 template <int HD, int BN>
 constexpr int decode_smem() {

@@ -1,8 +1,10 @@
+/* FlashAttention-2 forward with mma.sync and plain loads, tiles of BM queries and BN keys: K/V tiles go global ->
+ * registers -> padded shared memory. STAGES == 1: one buffer that K and V use in turn, four barriers a tile. STAGES ==
+ * 2: two K and two V buffers, next tile held in registers while the products of the present one run, one barrier a
+ * tile. */
 #pragma once
+
 #include "ptx.h"
-/* FlashAttention-2 forward with plain global loads: K/V tiles go global -> registers -> padded shared memory.
- * STAGES==1: one buffer that K and V use in turn.  STAGES==2: two K and two V buffers, next tile held in registers
- * while the products of the present one run. */
 
 template <int N, int NT>
 __device__ __forceinline__ void ldg_tile(uint4 (&r)[N], const half* g) {
@@ -180,7 +182,7 @@ __global__ __launch_bounds__(NW * 32) void flash2_ldg(const half* Q, const half*
       __syncthreads();
       qk(sKV);
       softmax(j);
-      __syncthreads(); /* everybody has read K */
+      __syncthreads(); /* all warps have read K */
       {
         uint4 t[KV_N];
         ldg_tile<KV_N, NT>(t, gV + (size_t)j * BN * HD);
@@ -188,7 +190,7 @@ __global__ __launch_bounds__(NW * 32) void flash2_ldg(const half* Q, const half*
       }
       __syncthreads();
       pv(sKV);
-      __syncthreads(); /* everybody has read V */
+      __syncthreads(); /* all warps have read V */
     }
   } else {
     half* sK = sKV;

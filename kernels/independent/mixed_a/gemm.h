@@ -1,8 +1,9 @@
-#pragma once
-#include "ptx.h"
 /* C[m][n] = A[m][k] B, fp16 in, fp32 accumulate, fp16 out, batched over blockIdx.z. cp.async ring of ST buffers, one
- * barrier per k-tile. BT=false: B is [k][n].  BT=true: B is [n][k] (attention scores): C = alpha * A B^T, optionally
+ * barrier per k-tile. BT false: B is [k][n]. BT true: B is [n][k] (attention scores): C = alpha * A B^T, optionally
  * causal-masked with -inf. WM x WN warps. */
+#pragma once
+
+#include "ptx.h"
 
 template <int BM, int BN, int BK, int ST>
 constexpr int gemm_smem() {

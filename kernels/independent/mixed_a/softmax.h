@@ -1,6 +1,8 @@
-#pragma once
-#include "ptx.h"
 /* Row softmax, fp16 in and out. TPR threads share a row: a whole CTA, or one warp (then 4 rows a CTA). */
+#pragma once
+
+#include "ptx.h"
+
 template <int TPR>
 constexpr int softmax_threads() {
   return TPR == 32 ? 128 : TPR;

@@ -1,5 +1,7 @@
-/* FlashAttention-2 backward: delta, main (one CTA per block of keys), convert dQ. */
+/* FlashAttention-2 backward with mma.sync and cp.async in three launches: delta, main (one CTA a block of BN keys, over
+ * blocks of BM queries in ST buffers, two barriers each; dQ by reductions in memory), dQ from fp32 to 16 bits. */
 #pragma once
+
 #include "ptx.h"
 
 struct BwdParams {
@@ -246,7 +248,7 @@ __global__ void __launch_bounds__(NW * 32, BwdShape<D, BM, BN, NW, ST>::CTAS) bw
         }
     }
 
-    __syncthreads(); /* dS complete; nobody reads this stage's Q, dO, LSE, delta any more */
+    __syncthreads(); /* dS complete; this stage's Q, dO, LSE, delta are read */
     fetch(stage);
 
     /* dQ = dS K in pieces of 16 queries x 64 columns (registers); with more warps than strips, a warp takes a part of

@@ -1,6 +1,7 @@
-/* FlashAttention-2 forward, split over queries, software pipelined: S of block j+1 is issued before P_j V_j, and the
- * softmax of block j+1 follows P_j V_j. K and V double buffered; one barrier a block. */
+/* FlashAttention-2 forward with mma.sync and cp.async, split over queries, software-pipelined: S of block j+1 is issued
+ * before P_j V_j, and the softmax of block j+1 follows P_j V_j. K and V double buffered; one barrier a block. */
 #pragma once
+
 #include "ptx.h"
 
 struct FwdParams {
@@ -165,7 +166,7 @@ __global__ void __launch_bounds__(NW * 32) fwd_pipe(const FwdParams p) {
   softmax(0);
   for (int j = 0; j + 1 < nb; j++) {
     cp_wait<0>();    /* K_{j+1}, V_j */
-    __syncthreads(); /* and everybody is done with K_j and V_{j-1} */
+    __syncthreads(); /* and all warps have read K_j and V_{j-1} */
     if (j + 2 < nb) copy_tile<T, BN, D, NT>(sK + (j & 1) * BN * RB, gk + (size_t)(j + 2) * BN * D, tid);
     copy_tile<T, BN, D, NT>(sV + ((j + 1) & 1) * BN * RB, gv + (size_t)(j + 1) * BN * D, tid);
     cp_commit();

@@ -1,7 +1,8 @@
-/* Paged decode, head_dim 128: CTA = (split, kv head, sequence). The query heads of the group are rows of one 16-row
- * mma. Four warps, each takes BN/4 keys of every tile and fetches them itself into its own ring of ST buffers: no CTA
- * barrier until the warps' partial results are merged at the end. */
+/* Paged decoding with mma.sync and cp.async, head_dim 128: CTA = (split, kv head, sequence). The query heads of the
+ * group are rows of one 16-row mma. Four warps, each takes BN/4 keys of every tile and fetches them itself into its own
+ * ring of ST buffers: no CTA barrier until the warps' partial results are merged at the end. */
 #pragma once
+
 #include "ptx.h"
 
 struct PagedParams {

@@ -1,5 +1,6 @@
-/* PTX helpers shared by all kernels of this folder. */
+/* The PTX that the kernels need, for both formats, and swizzled tiles. */
 #pragma once
+
 #include <cuda_runtime.h>
 #include <cuda_fp16.h>
 #include <cuda_bf16.h>

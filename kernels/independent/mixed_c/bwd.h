@@ -1,7 +1,9 @@
 /* FlashAttention-2 backward in three launches: delta = rowsum(O*dO); main, a CTA per key block; dQ fp32 -> 16 bits.
  * The main kernel works on transposed scores: a warp owns BN/NW keys, so P^T and dS^T go from the accumulators straight
- * into the A operand of dV += P^T dO and dK += dS^T Q; only dS^T goes through shared memory, for dQ = dS K. */
+ * into the A operand of dV += P^T dO and dK += dS^T Q; only dS^T goes through shared memory, for dQ = dS K by
+ * atomic additions. Q and dO are double-buffered by cp.async; two barriers a block of queries. */
 #pragma once
+
 #include "ptx.h"
 
 struct BwdArgs {
@@ -100,7 +102,7 @@ __global__ void __launch_bounds__(NW * 32) bwd_main(const BwdArgs p) {
 
   for (int m = mfirst; m < mblocks; m++) {
     cp_wait<0>();
-    __syncthreads(); /* Q, dO, lse, delta of m are there; everyone has left m-1 */
+    __syncthreads(); /* Q, dO, lse, delta of m are there; all warps have read those of m-1 */
     if (m + 1 < mblocks) load_q(m + 1);
     cp_commit();
     const uint32_t qt = sQ + (m & 1) * QT, ot = sO + (m & 1) * QT;

@@ -1,7 +1,9 @@
-/* Split-KV decoding, one new token: the query heads of a GQA group are the rows of one 16-row MMA tile.
- * CTA = (split, kv head, sequence). Every warp takes BN/NW keys of each tile and keeps its own running softmax and
- * 16 x D accumulator; they are merged through shared memory at the end. A second kernel merges the splits. */
+/* Split-KV and paged decoding with mma.sync and cp.async, one new token: the query heads of a GQA group are the rows of
+ * one 16-row MMA tile. CTA = (split, kv head, sequence). Every warp takes BN/NW keys of each tile and keeps its own
+ * running softmax and 16 x D accumulator; they are merged through shared memory at the end. A second kernel merges the
+ * splits. ST buffers of K and V, one barrier a tile. */
 #pragma once
+
 #include "ptx.h"
 
 struct DecodeArgs {
@@ -65,7 +67,7 @@ __global__ void __launch_bounds__(NW * 32) decode_split(const DecodeArgs p) {
     if (s < n) load(s);
     cp_commit();
   }
-  /* Q while the first tiles fly; rows without a head are zero */
+  /* Q while the first tiles are copied; rows without a head are zero */
   const T* q = (const T*)p.q + ((size_t)b * p.heads + (size_t)kvh * G) * D;
   for (int i = tid; i < 16 * CH; i += NT) {
     int r = i / CH, c = i % CH;

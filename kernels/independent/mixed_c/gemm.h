@@ -1,6 +1,7 @@
-/* C[m][n] = A[m][k] * B, B given [n][k] (BT) or [k][n]. Multistage cp.async, mma.sync, C staged through shared memory.
- */
+/* C[m][n] = A[m][k] * B, B given [n][k] (BT) or [k][n]. mma.sync, ST buffers filled by cp.async, one barrier a
+ * step of BK; C goes out through shared memory. */
 #pragma once
+
 #include "ptx.h"
 
 struct GemmArgs {

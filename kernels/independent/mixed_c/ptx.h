@@ -1,5 +1,6 @@
-/* Small device helpers: cp.async, ldmatrix, mma.sync m16n8k16, swizzled tiles. */
+/* The PTX that the kernels need (cp.async, ldmatrix, mma.sync), and swizzled tiles. */
 #pragma once
+
 #include <cstdint>
 #include <cuda_fp16.h>
 #include <cuda_bf16.h>

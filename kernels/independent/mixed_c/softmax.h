@@ -1,6 +1,7 @@
 /* Row softmax. Either each pass reads the row again (a CTA a row, NT*8 columns a step), or the row stays in registers
  * as stored (TPR threads a row, NV vectors of 8 a thread; TPR = 32: a warp a row, several rows a CTA). */
 #pragma once
+
 #include "ptx.h"
 
 struct SoftmaxArgs {
