@@ -179,6 +179,7 @@ def describe(i, c):
     if kn == "paged":
         d["page_size"] = c["page"]
         d["splits"] = c["splits"]
+        d["page_layout"] = "scattered"
         note["cache"] = "[page][kv_head][token][dim], pages in random order"
         launches = 2 if c["splits"] > 1 else 1
     d["launches"] = launches
