@@ -16,8 +16,8 @@ const char *ftl_measurements_folder(void) {
 }
 
 ftl_status ftl_measurements_find(glob_t *out, ftl_error *error) {
-  static const char *const patterns[] = {"attention_*_ncu.csv",   "attention_*_stream.csv", "product_*_ncu.csv",
-                                         "product_*_stream.csv",  "foreign_*_ncu.csv",      "foreign_*_stream.csv",
+  static const char *const patterns[] = {"attention_*_ncu.csv",   "attention_*_stream.csv",  "product_*_ncu.csv",
+                                         "product_*_stream.csv",  "foreign_*_ncu.csv",       "foreign_*_stream.csv",
                                          "independent_*_ncu.csv", "independent_*_stream.csv"};
   const char *folder = ftl_measurements_folder();
   memset(out, 0, sizeof *out);
