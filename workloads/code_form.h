@@ -5,8 +5,10 @@
 //
 // clang-format off
 //   described                    program                               code      softmax; mask_steps
-//   schedule=interleaved         FlashAttention-2's forward kernel     buffered  scores, end, always, ieee; unrolled
-//   wgmma with cp_async          Triton's, as kernels/foreign/triton_* lean      scores, step, masked, ftz; edges
+//   schedule=interleaved with    FlashAttention-2's forward kernel     buffered  scores, end, always, ieee; unrolled
+//   FlashAttention-2's tiles
+//   wgmma without TMA            Triton's, as kernels/foreign/triton_* lean      scores, step, masked, ftz; edges, or
+//                                                                                all where lengths cut tiles
 //   mask_steps=blocks            PyTorch's flex_attention              lean      twice, behind (with wgmma), always, ftz
 //   turns=softmax                cuDNN's for Hopper                    lean      apart, end, always, ftz; edges, or
 //                                                                                all where keys end inside a tile
@@ -16,7 +18,9 @@
 //   flash2_bwd with dq=atomics   FlashAttention-2's backward kernel    lean      scores, ieee
 //   flash2_bwd with dq=kernel    Triton's (wgmma with cp.async), or    lean      exponent, ftz
 //                                by hand
-//   others                       by hand, as kernels/attention         plain     exponent, end, always, ftz; edges;
+//   other attention without a    CUDA by an unknown author             stepped   exponent, end, masked, ftz; edges;
+//   producer, sketches in Lua                                                    early
+//   others                       CUDA as kernels/attention             plain     exponent, end, always, ftz; edges;
 //                                                                                Q in shared memory, when_free
 // clang-format on
 //
