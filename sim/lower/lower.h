@@ -11,7 +11,7 @@ typedef struct ftl_lower_options {
   bool keeps_denormals;  // exponentials and logarithms are those of IEEE single precision, without .ftz
   bool plain_code;       // the source computes every address from row and column, and aligns its shared memory by hand;
                          // else it steps from shared bases, which leaves most offsets to immediates
-  bool is_cuda;            // written in CUDA, which nvcc compiles, not in PTX that Triton writes
+  bool is_cuda;          // written in CUDA, which nvcc compiles, not in PTX that Triton writes
   bool buffers_fragments;  // the source loads the fragments of a k step before it multiplies those of the step before
   int32_t max_registers;   // 0: the architecture's limit, and what num_warps allows; else a cap (-maxrregcount)
 } ftl_lower_options;

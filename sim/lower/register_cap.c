@@ -35,8 +35,7 @@ static int32_t accumulator_registers(const ftl_tile_program *tile, const ftl_rol
 
 static bool is_given_up(const ftl_tile_program *tile, const ftl_role *role, const ftl_arch *arch,
                         ftl_lower_options options, const ftl_fragment_shape *shape) {
-  if (options.mma != FTL_MMA_MMA || options.is_cuda || options.buffers_fragments || role->num_groups > 1)
-    return false;
+  if (options.mma != FTL_MMA_MMA || options.is_cuda || options.buffers_fragments || role->num_groups > 1) return false;
   if (ftl_fewest_registers(arch, role->num_warps) > REGISTERS_OF_FULL_SM) return false;
   if (ftl_select_ops_multiply_one_a(&tile->ops[role->first_op], role->num_ops)) return false;
   return accumulator_registers(tile, role, shape) > arch->sm_max_registers_per_thread;

@@ -11,8 +11,8 @@
 // The folder is FORETILE_MEASUREMENTS, or that of the sources.
 //
 // The files that `validate` compares with by default, in order: attention_*, product_*, foreign_* and independent_* of
-// both conditions, not those in folders beside them (kernels/measurements/HELDOUT.md: files that wait). FTL_IO_FAILED: none
-// there. *out is freed with globfree, also after a failure.
+// both conditions, not those in folders beside them (kernels/measurements/HELDOUT.md: files that wait). FTL_IO_FAILED:
+// none there. *out is freed with globfree, also after a failure.
 FTL_MUST_USE ftl_status ftl_measurements_find(glob_t *out, ftl_error *error);
 
 const char *ftl_measurements_folder(void);

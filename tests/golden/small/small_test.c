@@ -14,6 +14,7 @@ static bool moved(const golden *g, const char *parameters) {
   ftl_prediction p;
   ftl_error error = {0};
   cr_assert_eq(ftl_predict(&spec, arch, NULL, &p, &error), FTL_OK, "%s", error.message);
+  cr_assert(p.feasible, "%s: %s", g->arch, p.reason);
   golden now = {.arch = g->arch,
                 .cycles = (int64_t)p.metrics.value[FTL_METRIC_cycles],
                 .insts = (int64_t)p.metrics.value[FTL_METRIC_insts],

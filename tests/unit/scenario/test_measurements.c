@@ -220,7 +220,8 @@ Test(unit_scenario_measurements, bad_arguments_are_named_with_what_is_allowed) {
   fails(PREFIX "ft.measurements{ file = 'x.csv' }", "not \"file\"; the nearest is files");
   fails(PREFIX "ft.measurements{ blok_m = 64, zzz = 1 }", "not \"blok_m\"; the nearest is block_m");
   fails(PREFIX "ft.measurements{ 'x.csv' }", "is written name = value");
-  fails(PREFIX "ft.measurements{ part = 'held' }", "part=held: allowed are calibration, reserved, held-out, independent, yours");
+  fails(PREFIX "ft.measurements{ part = 'held' }",
+        "part=held: allowed are calibration, reserved, held-out, independent, yours");
   fails(PREFIX "ft.measurements{ workload = 'flash' }", "unknown workload flash; known are");
   fails(PREFIX "ft.measurements{ arch = 'h20' }", "unknown GPU \"h20\"");
   fails(PREFIX "ft.measurements{ block_m = 'wide' }", "block_m=wide: allowed is a whole number");
