@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "workloads/code_form.h"
 #include "workloads/spec.h"
 
 static inline ftl_status spec_set_words(ftl_spec *spec, const char *words, ftl_error *error) {
@@ -32,6 +33,13 @@ static inline void spec_use_bare_code(ftl_spec *spec) {
               {FTL_PARAM_exp2, FTL_EXP2_FTZ},         {FTL_PARAM_mask_steps, FTL_MASK_STEPS_EDGES}};
   for (size_t i = 0; i < sizeof bare / sizeof *bare; i++)
     if (spec->value[bare[i].param] == 0) spec->value[bare[i].param] = bare[i].value;  // auto
+}
+
+// What `auto` of a kernel's source is on a Hopper GPU.
+static inline void resolve_code(ftl_spec *spec) {
+  const ftl_arch hopper = {
+      .chip_compute_capability = 90, .shared_max_bytes_per_cta = 227 * 1024, .shared_bytes_per_sm = 228 * 1024};
+  ftl_spec_resolve_code(spec, &hopper);
 }
 
 // `more` after `words`. The code's form is bare where neither names it.

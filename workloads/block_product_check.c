@@ -79,11 +79,10 @@ static ftl_status check_steps(const ftl_spec *spec, const ftl_block_product *p, 
     return ftl_error_set(error, FTL_INFEASIBLE, "block_k=%lld: tensor instructions need a multiple of %d",
                          (long long)block_k, mma_k);
   bool cannot_wait = p->has_producer || p->num_stages == 1;
-  if (refill == FTL_REFILL_BEHIND || (refill == FTL_REFILL_LATE && cannot_wait))
+  bool is_none = refill == FTL_REFILL_BEHIND || refill == FTL_REFILL_AMID || refill == FTL_REFILL_JOINT;
+  if (is_none || (refill == FTL_REFILL_LATE && cannot_wait))
     return ftl_error_set(error, FTL_INFEASIBLE,
-                         "refill=%s: products refill early, or late without a producer and with "
-                         "num_stages >= 2",
-                         refill == FTL_REFILL_LATE ? "late" : "behind");
+                         "products refill early, or late without a producer and with num_stages >= 2");
   return FTL_OK;
 }
 

@@ -22,7 +22,7 @@ static const form forms[] = {
     [PROGRAM_PLAIN] = {FTL_CODE_PLAIN, FTL_SCALING_EXPONENT, FTL_ROW_SUMS_END, FTL_GUARD_ALWAYS, FTL_EXP2_FTZ,
                        FTL_MASK_STEPS_EDGES, FTL_Q_OPERAND_SHARED, FTL_REFILL_WHEN_FREE, FTL_HEADS_FIRST},
     [PROGRAM_BY_HAND] = {FTL_CODE_STEPPED, FTL_SCALING_EXPONENT, FTL_ROW_SUMS_END, FTL_GUARD_MASKED, FTL_EXP2_FTZ,
-                         FTL_MASK_STEPS_EDGES, FTL_Q_OPERAND_AUTO, FTL_REFILL_EARLY, FTL_HEADS_FIRST},
+                         FTL_MASK_STEPS_EDGES, FTL_Q_OPERAND_AUTO, FTL_REFILL_AUTO, FTL_HEADS_FIRST},
     [PROGRAM_TRITON] = {FTL_CODE_LEAN, FTL_SCALING_SCORES, FTL_ROW_SUMS_STEP, FTL_GUARD_MASKED, FTL_EXP2_FTZ,
                         FTL_MASK_STEPS_EDGES, FTL_Q_OPERAND_AUTO, FTL_REFILL_AUTO, FTL_HEADS_FIRST},
     [PROGRAM_DESCRIPTORS] = {FTL_CODE_LEAN, FTL_SCALING_BY_TILE, FTL_ROW_SUMS_STEP, FTL_GUARD_MASKED, FTL_EXP2_FTZ,
@@ -57,46 +57,62 @@ static bool is_by_descriptors(const ftl_spec *spec) {
          v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] == FTL_SPEC_COPY_TMA;
 }
 
-// Warps that multiply and one that copies.
-static bool is_flash3(const ftl_spec *spec) { return ftl_spec_takes(spec, FTL_PARAM_turns); }
+// The tiles of FlashAttention-2's forward kernels (flash_fwd_launch_template.h of 2.x): one for a head, a mask, dropout
+// and a chip. A head goes to the kernel of the next width. Compute capabilities 8.6 and 8.9 are "sm8x" there.
+typedef struct flash2_tile {
+  int64_t block_m, block_n, num_warps;
+} flash2_tile;
 
-// FlashAttention-2's forward kernels have these tiles and no others (flash_fwd_launch_template.h of 2.x, with dropout
-// and for GeForce chips too); a head goes to the kernel of the next width.
-static bool has_tiles_of_flash2(const ftl_spec *spec) {
-  static const struct {
-    int64_t head_dim, block_m, block_n, num_warps;
-  } tiles[] = {
-      {32, 128, 128, 4}, {64, 128, 128, 4}, {64, 128, 64, 4},  {96, 128, 64, 4},  {96, 64, 64, 4},
-      {128, 128, 64, 4}, {128, 128, 32, 4}, {128, 64, 64, 4},  {160, 128, 32, 4}, {160, 64, 64, 4},
-      {192, 128, 64, 8}, {192, 64, 64, 4},  {256, 128, 64, 8}, {256, 64, 64, 4},
-  };
-  const int64_t *v = spec->value;
-  int64_t width = 0;
-  for (size_t i = 0; i < sizeof tiles / sizeof *tiles && (width == 0 || tiles[i].head_dim == width); i++) {
-    if (tiles[i].head_dim < v[FTL_PARAM_head_dim]) continue;
-    width = tiles[i].head_dim;
-    if (tiles[i].block_m == v[FTL_PARAM_block_m] && tiles[i].block_n == v[FTL_PARAM_block_n] &&
-        tiles[i].num_warps == v[FTL_PARAM_num_warps])
-      return true;
-  }
-  return false;
+static flash2_tile flash2_tile_of_128(bool drops, bool is_sm8x, bool causal) {
+  if (drops) return (flash2_tile){128, 32, 4};
+  if (is_sm8x) return causal ? (flash2_tile){64, 64, 4} : (flash2_tile){128, 32, 4};
+  return (flash2_tile){128, 64, 4};
 }
 
-static program described_program(const ftl_spec *spec) {
+static flash2_tile flash2_tile_of_256(const ftl_arch *arch) {
+  enum { BYTES_OF_WIDE_TILE = 128 * 1024, BYTES_OF_TWO_NARROW = 192 * 1024 };
+  bool is_wide =
+      arch->shared_max_bytes_per_cta >= BYTES_OF_WIDE_TILE && arch->shared_bytes_per_sm < BYTES_OF_TWO_NARROW;
+  return is_wide ? (flash2_tile){128, 64, 8} : (flash2_tile){64, 64, 4};
+}
+
+static flash2_tile flash2_tile_of(const ftl_spec *spec, const ftl_arch *arch) {
+  enum { A100 = 80, H100 = 90 };
+  const int64_t *v = spec->value;
+  int64_t head_dim = v[FTL_PARAM_head_dim];
+  bool drops = v[FTL_PARAM_dropout_p] != 0, causal = v[FTL_PARAM_causal] != 0;
+  bool is_sm8x = arch->chip_compute_capability > A100 && arch->chip_compute_capability < H100;
+  if (head_dim <= 32) return (flash2_tile){128, 128, 4};
+  if (head_dim <= 64) return (flash2_tile){128, drops ? 64 : 128, 4};
+  if (head_dim <= 96) return is_sm8x && causal ? (flash2_tile){64, 64, 4} : (flash2_tile){128, 64, 4};
+  if (head_dim <= 128) return flash2_tile_of_128(drops, is_sm8x, causal);
+  if (head_dim <= 160) return is_sm8x && causal ? (flash2_tile){64, 64, 4} : (flash2_tile){128, 32, 4};
+  if (head_dim <= 192) return drops ? (flash2_tile){64, 64, 4} : (flash2_tile){128, 64, 8};
+  return flash2_tile_of_256(arch);
+}
+
+static bool has_tile_of_flash2(const ftl_spec *spec, const ftl_arch *arch) {
+  const int64_t *v = spec->value;
+  flash2_tile tile = flash2_tile_of(spec, arch);
+  return v[FTL_PARAM_block_m] == tile.block_m && v[FTL_PARAM_block_n] == tile.block_n &&
+         v[FTL_PARAM_num_warps] == tile.num_warps;
+}
+
+static program described_program(const ftl_spec *spec, const ftl_arch *arch) {
   const int64_t *v = spec->value;
   if (ftl_standard_is_eager(spec) || is_cublas(spec)) return PROGRAM_TRITON;
   if (ftl_spec_takes(spec, FTL_PARAM_turns) && v[FTL_PARAM_turns] == FTL_TURNS_SOFTMAX) return PROGRAM_CUDNN;
   if (ftl_spec_takes(spec, FTL_PARAM_mask_steps) && v[FTL_PARAM_mask_steps] == FTL_MASK_STEPS_BLOCKS)
     return PROGRAM_FLEX;
-  if (is_scheduled(spec, FTL_SCHEDULE_INTERLEAVED) && has_tiles_of_flash2(spec)) return PROGRAM_FLASH2_FWD;
+  if (is_scheduled(spec, FTL_SCHEDULE_INTERLEAVED) && has_tile_of_flash2(spec, arch)) return PROGRAM_FLASH2_FWD;
   if (is_scheduled(spec, FTL_SCHEDULE_BACK_TO_BACK)) return PROGRAM_CUTLASS;
   bool is_triton = v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] != FTL_SPEC_COPY_TMA;
   if (ftl_spec_takes(spec, FTL_PARAM_mma) && is_triton) return PROGRAM_TRITON;
-  bool is_attention = ftl_spec_takes(spec, FTL_PARAM_scaling) && !is_flash3(spec);
+  bool is_attention = ftl_spec_takes(spec, FTL_PARAM_scaling);
   return is_attention || spec->workload->user_kernel != NULL ? PROGRAM_BY_HAND : PROGRAM_PLAIN;
 }
 
-static program program_of(const ftl_spec *spec) {
+static program program_of(const ftl_spec *spec, const ftl_arch *arch) {
   if (spec->value[FTL_PARAM_code] == FTL_CODE_PLAIN) return PROGRAM_PLAIN;
   if (ftl_spec_takes(spec, FTL_PARAM_dq) && spec->value[FTL_PARAM_dq] == FTL_DQ_ATOMICS) return PROGRAM_FLASH2_BWD;
   switch (spec->value[FTL_PARAM_code]) {
@@ -107,7 +123,7 @@ static program program_of(const ftl_spec *spec) {
     case FTL_CODE_BUFFERED:
       return is_scheduled(spec, FTL_SCHEDULE_BACK_TO_BACK) ? PROGRAM_CUTLASS : PROGRAM_FLASH2_FWD;
     default:
-      return described_program(spec);
+      return described_program(spec, arch);
   }
 }
 
@@ -128,9 +144,21 @@ static int64_t code_of(const ftl_spec *spec, const form *f) {
   return ftl_spec_takes(spec, FTL_PARAM_dq) ? FTL_CODE_LEAN : f->code;
 }
 
+// K and V of a step are one group of cp.async in each of six kernels of kernels/independent with several buffers, by as
+// many authors. With TMA 21 of 38 instances free a buffer by an mbarrier (amid) and 17 by a barrier of the CTA: neither
+// is what an open kernel is taken for, and early is nearest to both.
+static int64_t refill_by_hand(const ftl_spec *spec) {
+  const int64_t *v = spec->value;
+  bool has_buffers = is_scheduled(spec, FTL_SCHEDULE_STAGES) && v[FTL_PARAM_num_stages] > 1;
+  if (!has_buffers || !ftl_spec_takes(spec, FTL_PARAM_q_operand)) return FTL_REFILL_EARLY;
+  if (v[FTL_PARAM_copy] == FTL_SPEC_COPY_CP_ASYNC) return FTL_REFILL_JOINT;
+  return FTL_REFILL_EARLY;
+}
+
 // Backward steps refill early, or late where Triton's pipeliner is at work.
 static int64_t refill_of(const ftl_spec *spec, const form *f) {
   const int64_t *v = spec->value;
+  if (f->code == FTL_CODE_STEPPED && !ftl_spec_takes(spec, FTL_PARAM_dq)) return refill_by_hand(spec);
   if (!ftl_spec_takes(spec, FTL_PARAM_dq)) return f->refill;
   bool is_pipelined = v[FTL_PARAM_dq] == FTL_DQ_KERNEL && v[FTL_PARAM_code] == FTL_CODE_LEAN &&
                       v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] == FTL_SPEC_COPY_CP_ASYNC;
@@ -188,9 +216,9 @@ static bool is_window_dropped(const ftl_spec *spec, program p) {
   return v[FTL_PARAM_window] > v[FTL_PARAM_seqlen_kv] && v[FTL_PARAM_seqlen_q] <= v[FTL_PARAM_seqlen_kv];
 }
 
-void ftl_spec_resolve_code(ftl_spec *spec) {
+void ftl_spec_resolve_code(ftl_spec *spec, const ftl_arch *arch) {
   if (!ftl_spec_takes(spec, FTL_PARAM_code)) return;
-  program p = program_of(spec);
+  program p = program_of(spec, arch);
   const form *f = &forms[p];
   if (is_window_dropped(spec, p)) spec->value[FTL_PARAM_window] = 0;
   if (masks_all_of_tritons(spec, p)) resolve(spec, FTL_PARAM_mask_steps, FTL_MASK_STEPS_ALL);

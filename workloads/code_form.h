@@ -34,12 +34,13 @@
 #ifndef FTL_WORKLOADS_CODE_FORM_H
 #define FTL_WORKLOADS_CODE_FORM_H
 
+#include "arch/arch.h"
 #include "workloads/spec.h"
 
 enum { FTL_MOST_UNROLLED_STEPS = 8 };  // of mask_steps=unrolled: tiles of a diagonal
 
 // Resolves them, those of a completed spec whose copy and mma are resolved already. What the user gave stays.
-void ftl_spec_resolve_code(ftl_spec *spec);
+void ftl_spec_resolve_code(ftl_spec *spec, const ftl_arch *arch);
 
 // Whether nothing but the end of the keys is masked, and that lies inside a tile: where cuDNN's kernel masks all steps.
 bool ftl_spec_masks_end_alone(const ftl_spec *spec);

@@ -21,6 +21,8 @@ typedef struct ftl_flash2 {
   bool refills_late;
   bool waits_apart;                  // of those, for K and for V each behind what comes before its product: by TMA
   bool refills_behind;               // likewise, and those that the step itself has read
+  bool refills_jointly;              // K and V are waited for, and asked for, at once as a step begins
+  bool refills_amid;                 // when the first product is issued, into buffers that all warps said to have left
   bool refills_free;                 // a buffer is refilled behind the first barrier that shows it to be free
   int32_t num_k_ahead, num_v_ahead;  // tiles that are asked for ahead of the one in use
   bool compares_k, compares_v;       // before a copy, whether there is such a tile, where there always is
@@ -65,6 +67,8 @@ ftl_expr ftl_flash2_key(const ftl_flash2 *f, ftl_expr j);  // its first key
 void ftl_flash2_step_single_buffer(const ftl_flash2 *f, ftl_expr j, bool masked);
 void ftl_flash2_step_stages(const ftl_flash2 *f, ftl_expr j, bool masked);
 void ftl_flash2_step_when_free(const ftl_flash2 *f, ftl_expr j, bool masked);
+void ftl_flash2_step_joint(const ftl_flash2 *f, ftl_expr j, bool masked);
+void ftl_flash2_step_amid(const ftl_flash2 *f, ftl_expr j, bool masked);
 void ftl_flash2_step_late(const ftl_flash2 *f, ftl_expr j, ftl_expr end, bool masked);
 void ftl_flash2_step_late_apart(const ftl_flash2 *f, ftl_expr j, ftl_expr end, bool masked);
 void ftl_flash2_step_interleaved(const ftl_flash2 *f, ftl_expr j, bool masked);

@@ -21,7 +21,8 @@
 #include "workloads/backward_products.h"
 
 static void set_defaults(ftl_spec *spec) {
-  ftl_spec_set_default(spec, FTL_PARAM_dq, FTL_DQ_ATOMICS);
+  bool has_wgmma = spec->value[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA;
+  ftl_spec_set_default(spec, FTL_PARAM_dq, has_wgmma ? FTL_DQ_KERNEL : FTL_DQ_ATOMICS);
   bool atomics = spec->value[FTL_PARAM_dq] == FTL_DQ_ATOMICS;
   ftl_spec_set_default(spec, FTL_PARAM_block_m, atomics ? 64 : 32);
   ftl_spec_set_default(spec, FTL_PARAM_block_n, 128);

@@ -62,6 +62,9 @@ static void declare_buffers(ftl_flash2 *f, int32_t role) {
   }
   f->ring_k = ftl_builder_ring(f->b, "k", a->dtype, a->block_n, a->padded_head_dim, f->num_stages, role, 1 << role);
   f->ring_v = ftl_builder_ring(f->b, "v", a->dtype, a->block_n, a->padded_head_dim_v, f->num_stages, role, 1 << role);
+  if (!f->refills_amid) return;
+  ftl_builder_count_releases(f->b, f->ring_k);
+  ftl_builder_count_releases(f->b, f->ring_v);
 }
 
 // O leaves through Q's rows. Where it has more columns it has a buffer of its own, over all others where these are idle
@@ -190,6 +193,10 @@ static void loop(const ftl_flash2 *f, ftl_expr lo, ftl_expr hi, bool masked) {
       ftl_flash2_step_single_buffer(f, j, masked);
     else if (f->refills_free)
       ftl_flash2_step_when_free(f, j, masked);
+    else if (f->refills_amid)
+      ftl_flash2_step_amid(f, j, masked);
+    else if (f->refills_jointly)
+      ftl_flash2_step_joint(f, j, masked);
     else
       ftl_flash2_step_stages(f, j, masked);
   }
@@ -310,6 +317,8 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
   f.refills_late = refills_late(spec);
   f.refills_free = refills_free(spec);
   f.refills_behind = spec->value[FTL_PARAM_refill] == FTL_REFILL_BEHIND;
+  f.refills_jointly = spec->value[FTL_PARAM_refill] == FTL_REFILL_JOINT;
+  f.refills_amid = spec->value[FTL_PARAM_refill] == FTL_REFILL_AMID;
   f.waits_apart = f.refills_late && !f.refills_behind && spec->value[FTL_PARAM_copy] == FTL_SPEC_COPY_TMA;
   f.num_k_ahead = f.refills_behind || f.refills_free || f.interleaved ? f.num_stages : f.num_stages - 1;
   f.num_v_ahead = f.refills_behind ? f.num_stages : f.num_stages - 1;

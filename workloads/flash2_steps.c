@@ -48,12 +48,16 @@ void ftl_flash2_load_values(const ftl_flash2 *f, ftl_expr j, ftl_expr present) {
 
 // ---- a step ----
 
-static void multiply_scores(const ftl_flash2 *f) {
+static void issue_scores(const ftl_flash2 *f) {
   ftl_fill(f->b, f->scores, 0.0f);
   if (f->q_in_registers)
     ftl_mma_value(f->b, f->scores, f->q_tile, f->ring_k, true);
   else
     ftl_mma_shared(f->b, f->scores, f->ring_q, f->ring_k, true);
+}
+
+static void multiply_scores(const ftl_flash2 *f) {
+  issue_scores(f);
   ftl_release(f->b, f->ring_k);
 }
 
@@ -132,6 +136,37 @@ void ftl_flash2_step_when_free(const ftl_flash2 *f, ftl_expr j, bool masked) {
   softmax(f, j, masked);
   ftl_wait(f->b, f->ring_v);
   ftl_flash2_load_keys(f, next_k, ftl_sub(f->b, f->keys.end, next_k));
+  multiply_values(f);
+}
+
+// The same with K and V of a tile in one group: a step waits for both at its begin, and no barrier stands between its
+// products.
+void ftl_flash2_step_joint(const ftl_flash2 *f, ftl_expr j, bool masked) {
+  ftl_expr ahead = ftl_add(f->b, j, ftl_const(f->b, f->num_stages - 1));
+  ftl_expr ahead_exists = ftl_sub(f->b, f->keys.end, ahead);
+  ftl_wait(f->b, f->ring_k);
+  ftl_wait(f->b, f->ring_v);
+  ftl_flash2_load_keys(f, ahead, ahead_exists);
+  ftl_flash2_load_values(f, ahead, ahead_exists);
+  multiply_scores(f);
+  if (masked) ftl_flash2_mask_scores(f, j);
+  softmax(f, j, masked);
+  multiply_values(f);
+}
+
+// The same where the tiles are asked for when the first product runs: with TMA the thread that copies waits for the
+// buffers of the step before at their mbarriers, and warpgroups that are ahead of it do not wait for others.
+void ftl_flash2_step_amid(const ftl_flash2 *f, ftl_expr j, bool masked) {
+  ftl_expr ahead = ftl_add(f->b, j, ftl_const(f->b, f->num_stages - 1));
+  ftl_expr ahead_exists = ftl_sub(f->b, f->keys.end, ahead);
+  ftl_wait(f->b, f->ring_k);
+  issue_scores(f);
+  ftl_flash2_load_keys(f, ahead, ahead_exists);
+  ftl_flash2_load_values(f, ahead, ahead_exists);
+  ftl_release(f->b, f->ring_k);
+  if (masked) ftl_flash2_mask_scores(f, j);
+  softmax(f, j, masked);
+  ftl_wait(f->b, f->ring_v);
   multiply_values(f);
 }
 

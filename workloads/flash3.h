@@ -9,7 +9,7 @@
 
 enum { FTL_FLASH3_GROUP_WARPS = 4, FTL_FLASH3_MAX_GROUPS = 3, FTL_FLASH3_WGMMA_ROWS = 64 };
 
-// schedule=pingpong; else one role of all warps copies and computes.
+// Else one role of all warps copies and computes.
 bool ftl_flash3_has_producer(const ftl_spec *spec);
 // FTL_INFEASIBLE with the reason.
 FTL_MUST_USE ftl_status ftl_flash3_check(const ftl_spec *spec, ftl_error *error);
@@ -18,7 +18,7 @@ typedef struct ftl_flash3 {
   ftl_builder *b;
   ftl_attention a;
   ftl_attention_tensors t;
-  bool has_producer;
+  bool has_producer, takes_turns;
   bool overlaps;             // scores of a tile and the output of the one before are under way together
   bool masks_all;            // each key tile, also those that no edge of the mask crosses
   bool softmax_takes_turns;  // consumers take turns at exponentials and wait for each product; else at products

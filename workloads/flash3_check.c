@@ -3,7 +3,7 @@
 
 enum { MMA_K_BYTES = 32, VECTOR_BYTES = 16 };
 
-bool ftl_flash3_has_producer(const ftl_spec *spec) { return spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_PINGPONG; }
+bool ftl_flash3_has_producer(const ftl_spec *spec) { return spec->value[FTL_PARAM_producer] != 0; }
 
 // The CTAs of a cluster walk the same keys in step.
 static ftl_status check_cluster(const ftl_spec *spec, ftl_error *error) {
@@ -13,7 +13,7 @@ static ftl_status check_cluster(const ftl_spec *spec, ftl_error *error) {
   if (!ftl_flash3_has_producer(spec))
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "cluster=%dx1: a producer waits for the others' stages; allowed is "
-                         "schedule=pingpong",
+                         "producer=true",
                          cluster);
   if (a.causal || a.window > 0 || spec->value[FTL_PARAM_lengths] != 0 || spec->value[FTL_PARAM_mask] != FTL_MASK_NONE)
     return ftl_error_set(error, FTL_INFEASIBLE,
@@ -31,22 +31,40 @@ static ftl_status check_stages(const ftl_spec *spec, ftl_error *error) {
   if (ftl_flash3_has_producer(spec)) return FTL_OK;
   if (ftl_dtype_is_fp8(ftl_spec_dtype(spec)))
     return ftl_error_set(error, FTL_INFEASIBLE,
-                         "dtype=fp8_e4m3: a producer transposes values; allowed is schedule=pingpong");
+                         "dtype=fp8_e4m3: a producer transposes values; allowed is producer=true");
   if (spec->value[FTL_PARAM_num_stages] >= 2) return FTL_OK;
   return ftl_error_set(error, FTL_INFEASIBLE,
-                       "num_stages=%lld: under schedule=stages keys come while those before are multiplied, at least 2",
+                       "num_stages=%lld: without a producer keys come while those before are multiplied, at least 2",
                        (long long)spec->value[FTL_PARAM_num_stages]);
 }
 
 static ftl_status check_producer_forms(const ftl_spec *spec, ftl_error *error) {
-  if (ftl_flash3_has_producer(spec)) return FTL_OK;
-  if (spec->value[FTL_PARAM_turns] == FTL_TURNS_SOFTMAX)
+  bool is_pingpong = spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_PINGPONG;
+  if (is_pingpong && !ftl_flash3_has_producer(spec))
     return ftl_error_set(error, FTL_INFEASIBLE,
-                         "turns=softmax: without a producer nobody takes turns; allowed is schedule=pingpong");
-  if (spec->value[FTL_PARAM_q_stages] == 1) return FTL_OK;
-  return ftl_error_set(error, FTL_INFEASIBLE,
-                       "q_stages=%lld: nobody fetches queries ahead; allowed is schedule=pingpong",
+                         "producer=false: nobody takes turns without a producer; allowed is schedule=stages");
+  if (!is_pingpong && spec->value[FTL_PARAM_turns] == FTL_TURNS_SOFTMAX)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "turns=softmax: under schedule=stages nobody takes turns; allowed is schedule=pingpong");
+  if (ftl_flash3_has_producer(spec) || spec->value[FTL_PARAM_q_stages] == 1) return FTL_OK;
+  return ftl_error_set(error, FTL_INFEASIBLE, "q_stages=%lld: nobody fetches queries ahead; allowed is producer=true",
                        (long long)spec->value[FTL_PARAM_q_stages]);
+}
+
+// One warpgroup has nobody to take turns with.
+static ftl_status check_groups(const ftl_spec *spec, ftl_error *error) {
+  const int64_t *v = spec->value;
+  int64_t num_warps = v[FTL_PARAM_num_warps], groups = num_warps / FTL_FLASH3_GROUP_WARPS;
+  int64_t least = v[FTL_PARAM_schedule] == FTL_SCHEDULE_PINGPONG ? 2 : 1;
+  if (num_warps % FTL_FLASH3_GROUP_WARPS != 0 || groups < least || groups > FTL_FLASH3_MAX_GROUPS)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "num_warps=%lld: flash3_fwd has two or three consumer warpgroups, 8 or 12 warps, and under "
+                         "schedule=stages one as well, 4 warps",
+                         (long long)num_warps);
+  if (v[FTL_PARAM_block_m] % (groups * FTL_FLASH3_WGMMA_ROWS) == 0) return FTL_OK;
+  return ftl_error_set(error, FTL_INFEASIBLE,
+                       "block_m=%lld num_warps=%lld: each consumer warpgroup needs a multiple of 64 rows",
+                       (long long)v[FTL_PARAM_block_m], (long long)num_warps);
 }
 
 static ftl_status check_operands(const ftl_spec *spec, ftl_error *error) {
@@ -80,17 +98,9 @@ static ftl_status check_operands(const ftl_spec *spec, ftl_error *error) {
 
 ftl_status ftl_flash3_check(const ftl_spec *spec, ftl_error *error) {
   const int64_t *v = spec->value;
-  int64_t num_warps = v[FTL_PARAM_num_warps], groups = num_warps / FTL_FLASH3_GROUP_WARPS;
   ftl_status status = check_cluster(spec, error);
+  if (status == FTL_OK) status = check_groups(spec, error);
   if (status != FTL_OK) return status;
-  if (num_warps != 2 * FTL_FLASH3_GROUP_WARPS && num_warps != 3 * FTL_FLASH3_GROUP_WARPS)
-    return ftl_error_set(error, FTL_INFEASIBLE,
-                         "num_warps=%lld: flash3_fwd has two or three consumer warpgroups, 8 or 12 warps",
-                         (long long)num_warps);
-  if (v[FTL_PARAM_block_m] % (groups * FTL_FLASH3_WGMMA_ROWS) != 0)
-    return ftl_error_set(error, FTL_INFEASIBLE,
-                         "block_m=%lld num_warps=%lld: each consumer warpgroup needs a multiple of 64 rows",
-                         (long long)v[FTL_PARAM_block_m], (long long)num_warps);
   status = check_operands(spec, error);
   if (status == FTL_OK) status = check_stages(spec, error);
   if (status != FTL_OK) return status;

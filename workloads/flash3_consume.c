@@ -20,14 +20,16 @@ typedef struct consumer {
 // Group 0 has the first turn: the others arrive at its barrier before anything else, and at those of groups before
 // them.
 static void line_up(const consumer *c) {
+  if (!c->f->takes_turns) return;
   for (int32_t g = 0; g < c->group; g++) ftl_arrive(c->f->b, c->f->turns[g]);
 }
 
 static void take_turn(const consumer *c) {
-  if (c->f->num_groups > 1) ftl_sync(c->f->b, c->f->turns[c->group]);
+  if (c->f->takes_turns) ftl_sync(c->f->b, c->f->turns[c->group]);
 }
 
 static void pass_turn(const consumer *c) {
+  if (!c->f->takes_turns) return;
   for (int32_t i = 1; i < c->f->num_groups; i++) ftl_arrive(c->f->b, c->f->turns[(c->group + i) % c->f->num_groups]);
 }
 

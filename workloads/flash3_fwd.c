@@ -30,12 +30,16 @@ static void set_defaults(ftl_spec *spec) {
   ftl_spec_set_default(spec, FTL_PARAM_num_warps, 2 * FTL_FLASH3_GROUP_WARPS);
   int64_t groups = ftl_divide_up(spec->value[FTL_PARAM_num_warps], FTL_FLASH3_GROUP_WARPS);
   ftl_spec_set_default(spec, FTL_PARAM_block_m, groups * FTL_FLASH3_WGMMA_ROWS);
+  bool waits = spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_STAGES && spec->value[FTL_PARAM_producer] != 0;
+  ftl_spec_set_default(spec, FTL_PARAM_overlap, !waits);
 }
 
 // ---- declarations ----
 
-// setmaxnreg: what one warpgroup gives up the others get, within 65536 registers of an SM.
+// setmaxnreg: what one warpgroup gives up the others get, within 65536 registers of an SM. One consumer keeps what
+// the compiler gives: more would leave no room for a second CTA.
 static int32_t registers_of(const ftl_flash3 *f, bool is_producer) {
+  if (f->num_groups == 1) return 0;
   if (f->is_fp8 && f->num_groups == 2) return is_producer ? 40 : 232;  // it transposes
   if (f->num_groups == 2) return is_producer ? 24 : 240;
   return is_producer ? 32 : 160;
@@ -73,7 +77,7 @@ static void declare_rings(ftl_flash3 *f) {
   f->ring_vt = f->ring_v;
   if (f->is_fp8)
     f->ring_vt = ftl_builder_ring(b, "vt", f->a.dtype, columns_v, f->a.block_n, f->num_stages, copier, computing);
-  if (!f->has_producer) return;
+  if (!f->takes_turns) return;
   static const char *const names[FTL_FLASH3_MAX_GROUPS] = {"turn 0", "turn 1", "turn 2"};
   for (int32_t g = 0; g < f->num_groups; g++) f->turns[g] = ftl_builder_named_barrier(b, names[g], computing);
   if (f->softmax_takes_turns) f->begins = ftl_builder_named_barrier(b, "tile begins", computing);
@@ -120,6 +124,7 @@ static ftl_flash3 kernel_of(const ftl_spec *spec) {
   const int64_t *v = spec->value;
   ftl_flash3 f = {.a = ftl_attention_of(spec),
                   .has_producer = ftl_flash3_has_producer(spec),
+                  .takes_turns = v[FTL_PARAM_schedule] == FTL_SCHEDULE_PINGPONG,
                   .overlaps = v[FTL_PARAM_overlap] != 0,
                   .masks_all = ftl_attention_masks_all_steps(spec),
                   .softmax_takes_turns = v[FTL_PARAM_turns] == FTL_TURNS_SOFTMAX,
@@ -174,10 +179,10 @@ static bool needs_wgmma(const ftl_spec *spec) {
 
 const ftl_workload ftl_workload_flash3_fwd = {
     .name = "flash3_fwd",
-    .doc = "FlashAttention-3 forward: a producer warpgroup copies, two or three consumer warpgroups take turns",
+    .doc = "FlashAttention-3 forward: a producer warpgroup copies, consumer warpgroups take turns",
     .accepts = (FTL_TAKES_ALL | FTL_TAKES_L2_PRIORITIES | FTL_TAKES_CLUSTERS | FTL_TAKES_MASK | FTL_TAKES(overlap) |
-                FTL_TAKES(turns) | FTL_TAKES(q_stages) | FTL_TAKES_SOFTMAX_FORM | FTL_TAKES(lengths) |
-                FTL_TAKES(mask_steps) | FTL_TAKES(head_dim_multiple) | FTL_TAKES(head_order)) &
+                FTL_TAKES(turns) | FTL_TAKES(q_stages) | FTL_TAKES(producer) | FTL_TAKES_SOFTMAX_FORM |
+                FTL_TAKES(lengths) | FTL_TAKES(mask_steps) | FTL_TAKES(head_dim_multiple) | FTL_TAKES(head_order)) &
                ~(FTL_TAKES(splits) | FTL_TAKES(softmax) | FTL_TAKES(q_operand)),
     .packs_queries = true,
     .schedules = 1 << FTL_SCHEDULE_PINGPONG | 1 << FTL_SCHEDULE_STAGES,

@@ -38,8 +38,21 @@ static ftl_status not_known(const ftl_spec *spec, const char *name, ftl_error *e
                        name, workload, workload);
 }
 
+// Matrix products named as QK^T is: queries are rows of A, keys columns of B, a head's elements what is summed over.
+static int of_product(const ftl_spec *spec, int param) {
+  static const struct {
+    ftl_param attention, product;
+  } alike[] = {
+      {FTL_PARAM_seqlen_q, FTL_PARAM_m}, {FTL_PARAM_seqlen_kv, FTL_PARAM_n}, {FTL_PARAM_head_dim, FTL_PARAM_k}};
+  for (size_t i = 0; i < sizeof alike / sizeof *alike; i++)
+    if (param == (int)alike[i].attention && !ftl_spec_takes(spec, alike[i].attention) &&
+        ftl_spec_takes(spec, alike[i].product))
+      return (int)alike[i].product;
+  return param;
+}
+
 static ftl_status find_param(const ftl_spec *spec, const char *name, int *param, ftl_error *error) {
-  *param = is_both_lengths(name) ? FTL_PARAM_seqlen_q : ftl_param_find(name);
+  *param = is_both_lengths(name) ? FTL_PARAM_seqlen_q : of_product(spec, ftl_param_find(name));
   if (*param < 0) return not_known(spec, name, error);
   if (!ftl_spec_takes(spec, (ftl_param)*param) && is_both_lengths(name) && ftl_spec_takes(spec, FTL_PARAM_seqlen_kv))
     return ftl_error_set(

@@ -23,7 +23,7 @@ static bool try_number(const char **text, bool negative, int64_t *number) {
   return errno == 0;
 }
 
-// Reads "512" or "4096x8" and the colon after it.
+// Reads "512" or "4096x8" and the colon, or comma, after it.
 static bool try_run(const char **text, const ftl_param_info *info, run *out) {
   *out = (run){.times = 1};
   if (!try_number(text, true, &out->number) || out->number < info->min || out->number > info->max) return false;
@@ -32,7 +32,8 @@ static bool try_run(const char **text, const ftl_param_info *info, run *out) {
     if (!try_number(text, false, &out->times) || out->times < 1) return false;
   }
   if (**text == '\0') return true;
-  return *(*text)++ == ':' && **text != '\0';
+  bool goes_on = **text == ':' || **text == ',';
+  return goes_on && *++*text != '\0';
 }
 
 // ---- runs to canonical text ----

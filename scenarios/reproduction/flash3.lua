@@ -10,7 +10,7 @@ local function print_flash3()
   local long = { arch = "h100_sxm", kernel = "FlashAttention-3", batch = 1, heads = 16, queries = 16384, keys = 16384, head_dim = 128 }
   local ablation = with(long, { batch = 4, queries = 8448, keys = 8448 })
   local whole = question(ablation, "fwd")
-  local without_overlap, without_roles = with(whole, { overlap = false }), with(whole, { schedule = "stages" })
+  local without_overlap, without_roles = with(whole, { overlap = false }), with(whole, { schedule = "stages", producer = false })
   local held = { clock_mhz = 1830 }
   local neither = { arch = "h100_sxm", workload = "flash2_fwd", batch = 4, heads = 16, seqlen = 8448, head_dim = 128, conditions = "stream",
                     clock_mhz = 1830, mma = "wgmma", block_m = 128, block_n = 128, num_warps = 8 }

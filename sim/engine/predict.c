@@ -73,7 +73,7 @@ static ftl_status try_programs(ftl_spec *spec, const ftl_arch *arch, programs *p
   spec->value[FTL_PARAM_copy] = options.copy;
   spec->value[FTL_PARAM_mma] = options.mma;
   spec->shared_bytes_per_cta = arch->shared_max_bytes_per_cta;
-  ftl_spec_resolve_code(spec);
+  ftl_spec_resolve_code(spec, arch);
   if (spec->workload->resolve) spec->workload->resolve(spec, arch);
   options = ftl_lower_options_of(spec);
   status = spec->workload->build(spec, p->tiles, &p->num_launches, error);

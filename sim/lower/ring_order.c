@@ -135,7 +135,8 @@ static bool do_release(search *s, state *st, const ftl_tile_op *op) {
   ring_state *ring = &st->rings[op->ring];
   if (ring->num_busy == 0) return false;
   int32_t free_stages = s->tile->rings[op->ring].num_stages - ring->num_busy;
-  ring->dirty |= UINT64_C(1) << free_stages;
+  bool is_counted = s->copy == FTL_COPY_TMA && s->tile->rings[op->ring].counts_releases;
+  if (!is_counted) ring->dirty |= UINT64_C(1) << free_stages;
   ring->num_busy--;
   return true;
 }

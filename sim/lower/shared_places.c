@@ -54,7 +54,8 @@ static void place_rings(ftl_warp_program *program, ftl_shared_layout *layouts, c
     program->rings[r] = (ftl_warp_ring){
         ring->num_stages, stage_bytes, box_bytes, warps_of(tile, ring->consumers_mask), mbarrier, ring->multicast};
     if (!ring->overlaid) *(holds_columns ? &bytes_of_columns : &offset) += (int64_t)stage_bytes * ring->num_stages;
-    if (mbarrier) offset += MBARRIER_BYTES * ring->num_stages * (tile->num_roles > 1 ? 2 : 1);
+    bool has_two = tile->num_roles > 1 || ring->counts_releases;
+    if (mbarrier) offset += MBARRIER_BYTES * ring->num_stages * (has_two ? 2 : 1);
   }
   offset += bytes_of_columns;
   // Barriers of fixed size lie before the dynamic part, which the 128-byte swizzle wants at a multiple of 1024.

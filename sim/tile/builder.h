@@ -77,6 +77,8 @@ int32_t ftl_builder_ring(ftl_builder *builder, const char *name, ftl_dtype dtype
 void ftl_builder_overlay(ftl_builder *builder, int32_t ring);
 // Its loads wait for their data, as those of a kernel that zeroes rows it does not have (see ftl_ring).
 void ftl_builder_through_registers(ftl_builder *builder, int32_t ring);
+// With copy=tma a stage is free when an mbarrier has counted the warps that left it (see ftl_ring).
+void ftl_builder_count_releases(ftl_builder *builder, int32_t ring);
 
 // For who learns as ops come which roles use a ring or meet at a barrier: declare it with producer -1 and masks 0.
 void ftl_builder_ring_filled_by(ftl_builder *builder, int32_t ring, int32_t role);

@@ -28,6 +28,10 @@ void ftl_builder_through_registers(ftl_builder *builder, int32_t ring) {
   if (ftl_builder_is_ok(builder)) builder->program->rings[ring].through_registers = true;
 }
 
+void ftl_builder_count_releases(ftl_builder *builder, int32_t ring) {
+  if (ftl_builder_is_ok(builder)) builder->program->rings[ring].counts_releases = true;
+}
+
 void ftl_builder_multicast(ftl_builder *builder, int32_t ring, ftl_multicast multicast) {
   if (ftl_builder_is_ok(builder)) builder->program->rings[ring].multicast = multicast;
 }

@@ -55,7 +55,8 @@ static void add_ring(hasher *h, const ftl_ring *ring) {
                            ring->multicast.num_ctas,
                            ring->multicast.stride,
                            ring->overlaid,
-                           ring->through_registers};
+                           ring->through_registers,
+                           ring->counts_releases};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) add(h, words[i]);
   add_name(h, ring->name);
 }

@@ -50,6 +50,9 @@ typedef struct ftl_ring {
   // Threads load a stage into registers and store it before they go on, whatever other rings are copied with (but TMA):
   // nothing is in flight once it is committed.
   bool through_registers;
+  // Filled by TMA, where the role that reads it fills it too: each warp arrives at a stage's mbarrier when it has read
+  // it, and the thread that copies waits there; else all warps meet before a stage is filled again.
+  bool counts_releases;
 } ftl_ring;
 
 // ---- register tiles ----

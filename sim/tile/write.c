@@ -361,6 +361,7 @@ static void write_ring(FILE *out, const ftl_tile_program *program, const ftl_rin
     fprintf(out, ", shared by %d CTAs, every %d of a cluster", ring->multicast.num_ctas, ring->multicast.stride);
   if (ring->overlaid) fputs(", over rings before it", out);
   if (ring->through_registers) fputs(", through registers", out);
+  if (ring->counts_releases) fputs(", releases counted", out);
   fputc('\n', out);
 }
 

@@ -221,6 +221,10 @@ bool ftl_select_is_through_registers(const ftl_select *s, int32_t ring) {
 
 bool ftl_select_is_mbarrier_role(const ftl_select *s) { return s->tile->num_roles > 1; }
 
+bool ftl_select_counts_releases(const ftl_select *s, int32_t ring) {
+  return ftl_select_is_mbarrier_role(s) || (s->copy == FTL_COPY_TMA && s->tile->rings[ring].counts_releases);
+}
+
 bool ftl_select_copies_together(const ftl_select *s) {
-  return s->copy == FTL_COPY_TMA && !s->plain_code && s->tile->num_roles == 1;
+  return s->copy == FTL_COPY_TMA && !s->is_cuda && s->tile->num_roles == 1;
 }

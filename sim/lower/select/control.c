@@ -291,11 +291,11 @@ static bool finds_place_in_role(const ftl_select *s) {
 }
 
 static void init_mbarriers(ftl_select *s) {
-  int32_t num_stages = 0;
+  int32_t barriers = 0;
   if (ftl_select_copies_together(s)) return;  // as their stages are first filled (ring.c)
   for (int32_t r = 0; r < s->tile->num_rings; r++)
-    if (ftl_select_is_loaded(s->tile, r)) num_stages += s->tile->rings[r].num_stages;
-  int32_t barriers = num_stages * (ftl_select_is_mbarrier_role(s) ? 2 : 1);
+    if (ftl_select_is_loaded(s->tile, r))
+      barriers += s->tile->rings[r].num_stages * (ftl_select_counts_releases(s, r) ? 2 : 1);
   if (barriers == 0) return;
   if (s->role_idx == 0) {
     ftl_draft_inst *init = ftl_select_add(s, FTL_OP_STS, barriers, NONE, NONE, NONE, NONE);

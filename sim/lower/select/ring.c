@@ -68,7 +68,7 @@ void ftl_select_acquire(ftl_select *s, const ftl_tile_op *op) {
   ftl_select_ring *ring = &s->rings[op->ring];
   make_mbarrier(s);
   if (s->copy == FTL_COPY_TMA) s->copied[0] = NONE;  // read long ago, when the stage before was filled
-  if (ftl_select_is_mbarrier_role(s))
+  if (ftl_select_counts_releases(s, op->ring))
     add_ring_inst(s, FTL_OP_MBAR_ACQUIRE, op->ring, SPIN)->inst.flags =
         ftl_select_is_put_across(s->tile, op->ring) ? 0 : FTL_INST_WARP0;
   else if (s->orders[s->op_idx].barrier_before)
@@ -227,8 +227,8 @@ void ftl_select_release(ftl_select *s, const ftl_tile_op *op) {
   bool runs_on = ftl_select_releases_for_next_step(s);
   if (!runs_on) ftl_select_settle_groups(s, NONE, false, op->ring);
   s->rings[op->ring].num_releases++;
-  // Another role waits for an emptied stage: that stays where the program has it.
-  if (ftl_select_is_mbarrier_role(s))
+  // Who waits for an emptied stage waits for this: it stays where the program has it.
+  if (ftl_select_counts_releases(s, op->ring))
     add_ring_inst(s, FTL_OP_MBAR_RELEASE, op->ring, FTL_EFFECT_FENCE | FTL_EFFECT_PINNED);
   else
     add_ring_inst(s, FTL_OP_RING_FREE, op->ring, FTL_EFFECT_FENCE)->inst.flags = runs_on ? FTL_INST_RUNS_ON : 0;

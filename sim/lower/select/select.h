@@ -240,6 +240,8 @@ bool ftl_select_is_through_registers(const ftl_select *s, int32_t ring);  // see
 // Lean code of one role that copies by TMA, as Triton compiles tensor descriptors: all warps find a copy's coordinates.
 bool ftl_select_copies_together(const ftl_select *s);
 bool ftl_select_is_mbarrier_role(const ftl_select *s);  // producer and consumer roles talk through mbarriers
+// Whether an mbarrier tells when a stage may be filled again.
+bool ftl_select_counts_releases(const ftl_select *s, int32_t ring);
 // The rings whose stage indices serve this one too: of the stage being read, and of the one being filled. Rings of as
 // many stages that are waited for, or filled, as often share them, as in Triton's pipelines; with mbarriers each has
 // its own, whose phase it also tells.

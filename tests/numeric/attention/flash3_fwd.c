@@ -88,10 +88,16 @@ Test(numeric_attention_flash3_fwd, head_dims_dtypes_and_more_rows_a_group_give_a
       }
 }
 
-// Without the overlap of products and softmax, without a producer, without both; with turns of the softmax; with
-// queries that come a tile ahead.
-static const char *const ablations[] = {"overlap=0",     "schedule=stages", "schedule=stages overlap=0",
-                                        "turns=softmax", "q_stages=2",      "turns=softmax q_stages=2 scaling=apart"};
+// Without the overlap of products and softmax, without turns, without a producer, without both; with turns of the
+// softmax; with queries that come a tile ahead.
+static const char *const ablations[] = {"overlap=0",
+                                        "schedule=stages",
+                                        "schedule=stages overlap=1",
+                                        "schedule=stages producer=0",
+                                        "schedule=stages producer=0 overlap=0",
+                                        "turns=softmax",
+                                        "q_stages=2",
+                                        "turns=softmax q_stages=2 scaling=apart"};
 
 Test(numeric_attention_flash3_fwd, without_its_overlap_or_its_roles_it_gives_attention) {
   // One key tile, two and more than there are stages; ragged; rows that see no key.
@@ -113,7 +119,9 @@ Test(numeric_attention_flash3_fwd, without_its_overlap_or_its_roles_it_gives_att
 Test(numeric_attention_flash3_fwd, ablations_walk_blocks_of_a_mask_and_fp8_does_without_overlap) {
   static const char *const params[] = {
       "heads=2 head_dim=32 seqlen=384 block_n=32 mask=butterfly overlap=0",
-      "heads=2 head_dim=32 seqlen=384 block_n=64 mask=local_global mask_width=1 schedule=stages persistent=1",
+      "heads=2 head_dim=32 seqlen=384 block_n=64 mask=local_global mask_width=1 schedule=stages producer=0 "
+      "persistent=1",
+      "heads=2 head_dim=32 seqlen=384 block_n=64 num_warps=4 schedule=stages persistent=1",
       "heads=2 head_dim=64 seqlen_q=200 seqlen_kv=330 causal=1 block_n=64 dtype=fp8_e4m3 overlap=0",
       "heads=2 head_dim=16 seqlen_q=256 seqlen_kv=100 block_n=32 cluster=2x1 overlap=0",
       "heads=2 head_dim=32 seqlen=384 block_n=64 mask=local_global mask_width=1 turns=softmax num_stages=1",

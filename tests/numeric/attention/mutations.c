@@ -235,7 +235,7 @@ Test(numeric_attention_mutations, an_output_that_is_not_rescaled_before_the_next
 Test(numeric_attention_mutations, values_that_are_a_tile_ahead_of_their_probabilities_are_caught) {
   attention_case c;
   char stages[256];
-  snprintf(stages, sizeof stages, "%s schedule=stages", flash3_params);
+  snprintf(stages, sizeof stages, "%s schedule=stages producer=0", flash3_params);
   attention_case_init(&c, stages);
   ftl_tile_op *values = find_op(&c, FTL_TILE_LOAD, 0, NULL), *keys = values - 1;
   while (keys->kind != FTL_TILE_LOAD) keys--;

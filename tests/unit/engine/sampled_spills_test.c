@@ -26,7 +26,8 @@ static double difference_pct(const ftl_prediction *a, const ftl_prediction *b, f
 // the launch take half as long. What L1 does not keep comes from an idle L2, however late the first tiles are.
 Test(unit_engine_sampled_spills, they_find_the_l1_that_shared_memory_of_all_slots_leaves) {
   static const spilling_case spilling[] = {
-      {"h200", "heads=8 seqlen=512 head_dim=128 mma=mma block_m=128 block_n=64 num_warps=4 max_registers=64"},
+      {"h200",
+       "heads=8 seqlen=512 head_dim=128 mma=mma block_m=128 block_n=64 num_warps=4 max_registers=64 refill=early"},
       {"a100_80", "heads=8 seqlen=512 head_dim=128 block_m=128 block_n=64 num_warps=4 max_registers=96"},
       {"l40s", "batch=2 heads=12 head_dim=192 seqlen=17 num_stages=1 causal=1 max_registers=128"},
   };

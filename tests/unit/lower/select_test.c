@@ -234,6 +234,36 @@ Test(unit_lower_select, buffers_refilled_when_free_have_two_indices_to_fill_and_
   cr_expect_eq(when_free.insts[FTL_OP_CP_WAIT], early.insts[FTL_OP_CP_WAIT]);
 }
 
+// K and V in one group: one wait and one barrier for both.
+Test(unit_lower_select, tiles_that_come_jointly_are_waited_for_at_one_barrier) {
+  programs p = lowered("h200", BUFFERS "refill=joint");
+  counts joint = count_loop(p.warps, 0);
+  programs_fini(&p);
+  cr_expect_eq(joint.insts[FTL_OP_BAR_SYNC], 1);
+  cr_expect_eq(joint.insts[FTL_OP_CP_WAIT], 1);
+}
+
+// By TMA a step that refills early finds the buffers free behind a barrier; amid each warp says so of K and of V, and
+// the thread that copies waits for that. Triton's warps meet twice more, before each copy.
+Test(unit_lower_select, releases_that_an_mbarrier_counts_need_no_barrier) {
+#define BY_TMA SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=8 num_stages=3 mma=wgmma copy=tma "
+  static const struct {
+    const char *params;
+    int32_t barriers, acquires, releases;
+  } cases[] = {{BY_TMA "code=stepped refill=early", 1, 0, 0},
+               {BY_TMA "code=stepped refill=amid", 0, 2, 2},
+               {BY_TMA "code=lean refill=early", 3, 0, 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    programs p = lowered("h200", cases[i].params);
+    counts step = count_loop(p.warps, 0);
+    cr_expect_eq(step.insts[FTL_OP_BAR_SYNC], cases[i].barriers, "%s: %d", cases[i].params,
+                 (int)step.insts[FTL_OP_BAR_SYNC]);
+    cr_expect_eq(step.insts[FTL_OP_MBAR_ACQUIRE], cases[i].acquires, "%s", cases[i].params);
+    cr_expect_eq(step.insts[FTL_OP_MBAR_RELEASE], cases[i].releases, "%s", cases[i].params);
+    programs_fini(&p);
+  }
+}
+
 // ---- against the compiler ----
 typedef struct compiled {
   const char *arch, *parameters;

@@ -72,6 +72,18 @@ Test(unit_lower_checker_flash2, hopper_by_wgmma_and_tma_refilled_when_free) {
 Test(unit_lower_checker_flash2, ampere_by_cp_async_refilled_when_free) {
   cr_expect_geq(prove_all("a100_80", "refill=when_free"), 25);
 }
+Test(unit_lower_checker_flash2, hopper_by_wgmma_and_tma_refilled_amid) {
+  cr_expect_geq(prove_all("h200", "refill=amid"), 8);
+}
+Test(unit_lower_checker_flash2, hopper_by_wgmma_and_cp_async_refilled_amid) {
+  cr_expect_geq(prove_all("h200", "copy=cp_async refill=amid"), 8);
+}
+Test(unit_lower_checker_flash2, hopper_by_wgmma_and_cp_async_refilled_jointly) {
+  cr_expect_geq(prove_all("h200", "copy=cp_async refill=joint"), 8);
+}
+Test(unit_lower_checker_flash2, ampere_by_cp_async_refilled_jointly) {
+  cr_expect_geq(prove_all("a100_80", "refill=joint"), 15);
+}
 Test(unit_lower_checker_flash2, hopper_by_wgmma_and_tma_refilled_late) {
   cr_expect_geq(prove_all("h200", "refill=late"), 8);
 }

@@ -46,9 +46,12 @@ Test(unit_lower_checker_flash3, every_lowering_does_what_its_tile_program_says) 
 Test(unit_lower_checker_flash3, without_its_overlap_or_its_roles_it_does_what_its_tile_program_says) {
   static const char *const kinds[] = {"block_n=128 overlap=0",
                                       "num_warps=12 block_n=80 persistent=1 overlap=0",
+                                      "block_n=128 schedule=stages producer=0",
                                       "block_n=128 schedule=stages",
-                                      "block_n=64 num_stages=3 persistent=1 schedule=stages",
-                                      "num_warps=12 block_n=64 schedule=stages overlap=0",
+                                      "num_warps=4 block_n=64 schedule=stages persistent=1",
+                                      "num_warps=12 block_n=64 schedule=stages overlap=1",
+                                      "block_n=64 num_stages=3 persistent=1 schedule=stages producer=0",
+                                      "num_warps=12 block_n=64 schedule=stages producer=0 overlap=0",
                                       "block_n=128 num_stages=1 turns=softmax",
                                       "block_n=64 persistent=1 turns=softmax q_stages=2 scaling=apart"};
   for (size_t s = 0; s < COUNT(shapes); s++)
@@ -60,6 +63,7 @@ Test(unit_lower_checker_flash3, packed_sequences_do_what_the_tile_program_says) 
                                       "block_n=64 persistent=1 causal=1 layout=bshd",
                                       "num_warps=12 block_n=96 causal=1 window=100",
                                       "block_n=64 dtype=fp8_e4m3",
+                                      "block_n=128 schedule=stages producer=0 persistent=1",
                                       "block_n=128 schedule=stages persistent=1",
                                       "block_n=64 overlap=0 causal=1"};
   for (size_t k = 0; k < COUNT(kinds); k++) prove("heads=4 kv_heads=2 lengths=300:1:513:64 head_dim=64", kinds[k]);
@@ -114,9 +118,12 @@ Test(unit_lower_checker_flash3, what_it_needs_and_does_not_find_is_the_reason) {
                     "with causal, window, lengths or mask its query tiles");
   expect_infeasible("h200", "heads=1 lengths=512:512 head_dim=64 cluster=2x1", "with causal, window, lengths or mask");
   expect_infeasible("h200", "heads=1 lengths=512:512 head_dim=64 mask=butterfly", "not with lengths");
-  expect_infeasible("h200", SHAPE "cluster=2x1 schedule=stages", "allowed is schedule=pingpong");
-  expect_infeasible("h200", SHAPE "dtype=fp8_e4m3 schedule=stages", "a producer transposes values");
-  expect_infeasible("h200", SHAPE "num_stages=1 schedule=stages", "num_stages=1: under schedule=stages");
+  expect_infeasible("h200", SHAPE "cluster=2x1 schedule=stages producer=0", "allowed is producer=true");
+  expect_infeasible("h200", SHAPE "dtype=fp8_e4m3 schedule=stages producer=0", "a producer transposes values");
+  expect_infeasible("h200", SHAPE "num_stages=1 schedule=stages producer=0", "num_stages=1: without a producer");
+  expect_infeasible("h200", SHAPE "producer=0", "nobody takes turns without a producer");
+  expect_infeasible("h200", SHAPE "schedule=stages turns=softmax", "under schedule=stages nobody takes turns");
+  expect_infeasible("h200", SHAPE "schedule=stages producer=0 q_stages=2", "nobody fetches queries ahead");
   expect_infeasible("h200", "heads=1 seqlen=300 head_dim=64 cluster=2x1", "a head has 3 query tiles");
   expect_infeasible("h200", "heads=1 seqlen=1024 head_dim=64 cluster=4x1 block_n=16", "must copy a multiple of 8");
   expect_infeasible("h200", "heads=1 seqlen=512 head_dim=256 block_n=128", "bytes of shared memory a CTA");
@@ -265,11 +272,23 @@ Test(unit_lower_checker_flash3, two_buffers_of_queries_are_given_back_before_the
 Test(unit_lower_checker_flash3, without_a_producer_one_role_copies_and_multiplies) {
   programs p;
   ftl_error error = {0};
-  cr_assert_eq(lower_workload(&p, "h200", "flash3_fwd", SHAPE "block_n=64 schedule=stages", &error), FTL_OK, "%s",
-               error.message);
+  cr_assert_eq(lower_workload(&p, "h200", "flash3_fwd", SHAPE "block_n=64 schedule=stages producer=0", &error), FTL_OK,
+               "%s", error.message);
   cr_expect_eq(p.tile->num_roles, 1);
   cr_expect_eq(p.tile->roles[0].num_warps, 8);
   cr_expect_eq(count(&p, 0, FTL_OP_BAR_ARRIVE), 0);
+  programs_fini(&p);
+}
+
+// Under schedule=stages consumers have a producer, wait for each product by default, and for no one's turn.
+Test(unit_lower_checker_flash3, without_turns_consumers_wait_for_their_own_products_alone) {
+  programs p;
+  ftl_error error = {0};
+  cr_assert_eq(lower_workload(&p, "h200", "flash3_fwd", SHAPE "block_n=64 schedule=stages", &error), FTL_OK, "%s",
+               error.message);
+  cr_expect_eq(p.tile->num_roles, 3);
+  cr_expect_eq(p.tile->num_barriers, 0);
+  for (int32_t role = 1; role < 3; role++) cr_expect_eq(count(&p, role, FTL_OP_BAR_ARRIVE), 0);
   programs_fini(&p);
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "results/measured_case.h"
-#include "workloads/code_form.h"
+#include "tests/spec_words.h"
 
 #define PROBLEM "source,pass,batch,heads,kv_heads,seqlen_q,seqlen_kv,head_dim,causal,"
 #define RUN "status,gpu,condition,kernel\n"
@@ -94,7 +94,7 @@ Test(unit_results_foreign_kernel, flex_walks_lists_of_blocks) {
   c = case_of(FLEX ",,,," RAN "k\n", NULL);
   HAS(&c, {FTL_PARAM_mask, FTL_MASK_NONE}, {FTL_PARAM_mask_steps, FTL_MASK_STEPS_BLOCKS});
   c = case_of(FLEX ",,,1024:512," RAN "k\n", NULL);
-  ftl_spec_resolve_code(&c.spec);
+  resolve_code(&c.spec);
   HAS(&c, {FTL_PARAM_mask_steps, FTL_MASK_STEPS_EDGES});
 }
 
@@ -293,7 +293,7 @@ Test(unit_results_foreign_kernel, cudnn_masks_all_tiles_where_keys_end_inside_on
     snprintf(text, sizeof text, "%s%s%s", PROBLEM RUN, cases[i].problem,
              RAN "sm90_flash_fprop_wgmma_f16_knob_7_64x128x128_4x1x1_cga1x1x1_kernel0\n");
     ftl_measured_case c = case_of(text, NULL);
-    ftl_spec_resolve_code(&c.spec);
+    resolve_code(&c.spec);
     HAS(&c, {FTL_PARAM_mask_steps, cases[i].steps});
   }
 }

@@ -4,7 +4,7 @@
 
 #include "fixture.h"
 #include "results/measured_case.h"
-#include "workloads/code_form.h"
+#include "tests/spec_words.h"
 #include "results/measured_number.h"
 #include "results/measurement_store.h"
 
@@ -302,7 +302,7 @@ Test(unit_results_measurement, the_tile_of_a_library_kernel_is_in_its_name) {
   cr_assert_eq(c.spec.value[FTL_PARAM_block_n], 64);
   cr_assert_eq(c.spec.value[FTL_PARAM_num_warps], 4);
   cr_assert_eq(c.spec.value[FTL_PARAM_schedule], FTL_SCHEDULE_INTERLEAVED);
-  ftl_spec_resolve_code(&c.spec);
+  resolve_code(&c.spec);
   cr_assert_eq(c.spec.value[FTL_PARAM_mask_steps], FTL_MASK_STEPS_UNROLLED);
   cr_assert_eq(c.spec.value[FTL_PARAM_head_order], FTL_SEQUENCES_FIRST);
 }
@@ -325,7 +325,7 @@ Test(unit_results_measurement, each_kernel_of_others_has_the_softmax_that_its_so
     char text[1024];
     snprintf(text, sizeof text, "%s%s", FOREIGN_COLUMNS, cases[i].row);
     ftl_measured_case c = case_of(text);
-    ftl_spec_resolve_code(&c.spec);
+    resolve_code(&c.spec);
     cr_expect_eq(c.spec.value[FTL_PARAM_scaling], cases[i].scaling, "%s", cases[i].row);
     cr_expect_eq(c.spec.value[FTL_PARAM_exp2], cases[i].exp2, "%s", cases[i].row);
   }

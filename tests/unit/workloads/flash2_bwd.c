@@ -54,14 +54,14 @@ Test(unit_workloads_flash2_bwd, steps_refill_late_where_triton_pipelines) {
                {"head_dim=64 dq=atomics mma=mma copy=cp_async num_stages=2", FTL_REFILL_EARLY}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     ftl_spec spec = spec_of(cases[i].params);
-    ftl_spec_resolve_code(&spec);
+    resolve_code(&spec);
     cr_expect_eq(spec.value[FTL_PARAM_refill], cases[i].refill, "%s", cases[i].params);
   }
 }
 
 static ftl_status build(const char *params, ftl_error *error) {
   ftl_spec spec = spec_of(params);
-  ftl_spec_resolve_code(&spec);
+  resolve_code(&spec);
   ftl_tile_program *launches[FTL_MAX_LAUNCHES];
   int num_launches = 0;
   ftl_status status = spec.workload->build(&spec, launches, &num_launches, error);
@@ -87,7 +87,7 @@ Test(unit_workloads_flash2_bwd, refills_that_no_backward_step_has_are_refused) {
 // LSE and delta of a step's queries come through shared memory with its tiles: a stage a tile ahead.
 Test(unit_workloads_flash2_bwd, late_refills_have_rings_of_columns) {
   ftl_spec spec = spec_of("head_dim=64 dq=kernel mma=wgmma copy=cp_async num_stages=3 block_m=32");
-  ftl_spec_resolve_code(&spec);
+  resolve_code(&spec);
   ftl_tile_program *launches[FTL_MAX_LAUNCHES];
   int num_launches = 0, num_rings = 0;
   ftl_error error = {0};

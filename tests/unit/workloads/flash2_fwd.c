@@ -118,6 +118,10 @@ Test(unit_workloads_flash2_fwd, infeasible_configurations_name_the_parameter_and
       {"seqlen=64 schedule=interleaved refill=late", "refill=late: buffers to refill are those of schedule=stages"},
       {"seqlen=64 num_stages=1 refill=late", "refill=late: buffers to refill are those of schedule=stages"},
       {"seqlen=64 copy=ldg num_stages=2 refill=when_free", "refill=when_free: copy=ldg keeps one tile in flight"},
+      {"seqlen=64 copy=ldg num_stages=2 refill=amid", "refill=amid: copy=ldg keeps one tile in flight"},
+      {"seqlen=64 copy=ldg num_stages=2 refill=joint", "refill=joint: copy=ldg keeps one tile in flight"},
+      {"seqlen=64 num_stages=1 refill=joint", "refill=joint: buffers to refill are those of schedule=stages"},
+      {"seqlen=64 schedule=interleaved refill=amid", "refill=amid: buffers to refill are those of schedule=stages"},
       {"seqlen=64 schedule=interleaved refill=behind", "refill=behind: buffers to refill are those of schedule=stages"},
       {"seqlen=64 head_dim=64 block_m=64 num_warps=4 warps_n=2 mma=wgmma",
        "warps_n=2: num_warps=4 must be a multiple of 8, block_n=64 of 16, and head_dim 64 of 16"},
@@ -188,7 +192,7 @@ Test(unit_workloads_flash2_fwd, buffers_refilled_when_free_are_full_before_the_f
   static const struct {
     const char *refill, *order;
     int32_t k, v;
-  } cases[] = {{"early", "kv", 2, 2}, {"when_free", "vk", 3, 2}};
+  } cases[] = {{"early", "kv", 2, 2}, {"when_free", "vk", 3, 2}, {"amid", "kv", 2, 2}, {"joint", "kv", 2, 2}};
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     char params[64], order[8] = {0};
     snprintf(params, sizeof params, "seqlen=256 num_stages=3 refill=%s", cases[c].refill);

@@ -56,9 +56,17 @@ Test(unit_workloads_spec_list, a_later_list_replaces_an_earlier_one_and_none_emp
   cr_expect_eq(ftl_spec_list(&spec, FTL_PARAM_lengths, NULL, 0), 0);
 }
 
+Test(unit_workloads_spec_list, commas_part_numbers_as_colons_do) {
+  ftl_spec with_colons;
+  set("512:4096x8:77");
+  with_colons = spec;
+  set("512,4096x8,77");
+  cr_expect_eq(memcmp(&with_colons, &spec, sizeof spec), 0);
+}
+
 Test(unit_workloads_spec_list, what_is_no_list_is_refused_and_changes_nothing) {
-  static const char *const texts[] = {"",    ":",    "1:", ":1",       "1::2",  "1,2", "x3", "3x",
-                                      "3x0", "3x-1", "0",  "16777217", "3x2x2", "a",   "1 "};
+  static const char *const texts[] = {"",   ":",  "1:",  ":1",   "1::2", "1,",       ",1",    "1,,2", "1:,2",
+                                      "x3", "3x", "3x0", "3x-1", "0",    "16777217", "3x2x2", "a",    "1 "};
   set("5:6");
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     ftl_spec before = spec;
