@@ -1,6 +1,7 @@
 #include "workloads/block_product.h"
 
 #include "base/integer.h"
+#include "workloads/staged_store.h"
 
 enum { FIRST_CONSUMER = 1 << 1 };  // of the roles of a kernel with a producer
 enum { PRODUCER_WARPS = 4, PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240, MAX_CONSUMER_WARPS = 8 };
@@ -56,10 +57,11 @@ void ftl_block_product_resolve(ftl_spec *spec, const ftl_arch *arch) {
   (void)arch;
   bool is_by_warps = ftl_spec_takes(spec, FTL_PARAM_warps_n) && spec->value[FTL_PARAM_mma] == FTL_SPEC_MMA_MMA;
   if (is_by_warps) ftl_spec_set_default(spec, FTL_PARAM_warps_n, warps_side_by_side(spec));
+  ftl_block_product p = ftl_block_product_of(spec);
+  if (ftl_spec_takes(spec, FTL_PARAM_store) && ftl_block_product_can_stage(&p)) ftl_stage_open_store(spec);
   int64_t *refill = &spec->value[FTL_PARAM_refill];
   bool is_given = (spec->given >> FTL_PARAM_refill & 1) != 0 && *refill != FTL_REFILL_AUTO;
   if (is_given) return;
-  ftl_block_product p = ftl_block_product_of(spec);
   *refill = p.refills_late ? FTL_REFILL_LATE : p.releases_amid ? FTL_REFILL_WHEN_FREE : FTL_REFILL_EARLY;
 }
 
@@ -390,6 +392,10 @@ static void multiply_in_parts(const ftl_block_product *p, const int32_t *sums) {
   release_step(p, 0);
 }
 
+static int64_t stage_bytes(const ftl_block_product *p) {
+  return (int64_t)(p->block_m + p->num_b * p->block_n) * p->block_k * ftl_dtype_bytes(p->dtype);
+}
+
 static void build_multistage(ftl_block_product *p, ftl_block_product_finish finish, const void *context) {
   ftl_builder *b = p->b;
   int32_t sums[FTL_PRODUCT_MAX_B];
@@ -399,6 +405,10 @@ static void build_multistage(ftl_block_product *p, ftl_block_product_finish fini
   for (int32_t i = 0; i < p->num_stages - 1; i++)
     load_step(p, ftl_const(b, i), ftl_sub(b, p->num_steps, ftl_const(b, i)));
   (p->part_k > 0 ? multiply_in_parts : p->refills_late ? multiply_late : multiply_early)(p, sums);
+  if (p->stages_c) {
+    int64_t room = p->num_stages * stage_bytes(p);
+    p->ring_c = ftl_staged_store_ring(b, "c", p->c_dtype, p->block_m, p->block_n, room, role);
+  }
   finish(p, sums, context);
 }
 
@@ -423,9 +433,8 @@ static void consume_steps(const ftl_block_product *p, int32_t group, const int32
 
 static bool pieces_fit(const ftl_block_product *p, int32_t columns, int32_t num_buffers) {
   if (p->shared_bytes_per_cta == 0) return true;
-  int64_t of_stage = (int64_t)(p->block_m + p->num_b * p->block_n) * p->block_k * ftl_dtype_bytes(p->dtype);
   int64_t of_c = (int64_t)p->block_m * columns * ftl_dtype_bytes(p->c_dtype);
-  int64_t bytes = p->num_stages * of_stage + p->groups_n * num_buffers * of_c;
+  int64_t bytes = p->num_stages * stage_bytes(p) + p->groups_n * num_buffers * of_c;
   return bytes + BESIDE_RINGS_BYTES <= p->shared_bytes_per_cta;
 }
 

@@ -33,14 +33,14 @@ typedef struct ftl_block_product {
   // as a whole.
   int32_t part_k;
   bool strips_return;  // strips of tiles run there and back, not always forward
-  bool stages_c;       // a tile of C leaves in pieces, through ring_c
+  bool stages_c;       // a tile of C leaves through ring_c: in pieces with a producer, else whole
   ftl_tile_handout handout;
   // Set by the workload.
   ftl_builder *b;
   int32_t num_b, a, of_b[FTL_PRODUCT_MAX_B];  // tensors
   // Set by ftl_block_product_build.
   int32_t ring_a, ring_b[FTL_PRODUCT_MAX_B];
-  int32_t ring_c;                                                 // of the group that finishes, or -1
+  int32_t ring_c;                                                 // of the group that finishes, or -1: no staging
   ftl_expr batch_idx, split, row, column, first_step, num_steps;  // of a CTA
 } ftl_block_product;
 
@@ -50,6 +50,8 @@ ftl_block_product ftl_block_product_of(const ftl_spec *spec);
 void ftl_block_product_resolve(ftl_spec *spec, const ftl_arch *arch);
 // Whether it has no form with mma.sync.
 bool ftl_block_product_needs_wgmma(const ftl_spec *spec);
+// Whether its results can leave through shared memory.
+bool ftl_block_product_can_stage(const ftl_block_product *product);
 // FTL_INFEASIBLE, with the reason, where no GPU has such a kernel; FTL_BAD_INPUT where 2 batch m n k overflows.
 FTL_MUST_USE ftl_status ftl_block_product_check(const ftl_spec *spec, const ftl_block_product *product,
                                                 ftl_error *error);

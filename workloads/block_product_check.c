@@ -36,7 +36,7 @@ static ftl_status check_types(const ftl_spec *spec, const ftl_block_product *p, 
 
 bool ftl_block_product_needs_wgmma(const ftl_spec *spec) {
   const int64_t *v = spec->value;
-  return v[FTL_PARAM_groups_n] > 1 || v[FTL_PARAM_store] == FTL_SPEC_STORE_STAGED || v[FTL_PARAM_persistent] != 0;
+  return v[FTL_PARAM_groups_n] > 1 || v[FTL_PARAM_persistent] != 0;
 }
 
 static ftl_status check_size(const ftl_block_product *p, ftl_error *error) {
@@ -64,6 +64,9 @@ static ftl_status check_warps_n(const ftl_spec *spec, const ftl_block_product *p
 
 // Each group of warps multiplies as a kernel of its own would.
 static ftl_status check_warps(const ftl_spec *spec, const ftl_block_product *p, ftl_error *error) {
+  if (p->groups_n > 1 && (!p->has_producer || p->block_n % (p->groups_n * GROUP_COLUMNS) != 0))
+    return ftl_error_set(error, FTL_INFEASIBLE, "groups_n=%d: needs mma=wgmma copy=tma and block_n a multiple of %d",
+                         p->groups_n, p->groups_n * GROUP_COLUMNS);
   if (spec->value[FTL_PARAM_num_warps] % p->groups_n != 0)
     return ftl_error_set(error, FTL_INFEASIBLE, "groups_n=%d: num_warps=%lld must be a multiple", p->groups_n,
                          (long long)spec->value[FTL_PARAM_num_warps]);
@@ -86,10 +89,12 @@ static ftl_status check_steps(const ftl_spec *spec, const ftl_block_product *p, 
   return FTL_OK;
 }
 
+bool ftl_block_product_can_stage(const ftl_block_product *p) {
+  bool is_whole = p->block_n / p->groups_n % FTL_PRODUCT_SMALL_PIECE_COLUMNS == 0 && p->num_splits == 1;
+  return is_whole && ftl_dtype_bytes(p->c_dtype) == 2 && p->sum_dtype == FTL_FP32;
+}
+
 static ftl_status check_tiles(const ftl_block_product *p, ftl_error *error) {
-  if (p->groups_n > 1 && (!p->has_producer || p->block_n % (p->groups_n * GROUP_COLUMNS) != 0))
-    return ftl_error_set(error, FTL_INFEASIBLE, "groups_n=%d: needs mma=wgmma copy=tma and block_n a multiple of %d",
-                         p->groups_n, p->groups_n * GROUP_COLUMNS);
   if (p->part_k > 0 && p->cluster.m * p->cluster.n > 1)
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "cluster=%dx%d: its CTAs share whole tiles, by mma=wgmma copy=tma; code=buffered copies parts "
@@ -99,12 +104,10 @@ static ftl_status check_tiles(const ftl_block_product *p, ftl_error *error) {
   if (p->tile_strip % side != 0)
     return ftl_error_set(error, FTL_BAD_INPUT, "tile_strip=%lld: a multiple of %d, as many tiles as a cluster has",
                          (long long)p->tile_strip, side);
-  bool whole = p->block_n / p->groups_n % FTL_PRODUCT_SMALL_PIECE_COLUMNS == 0 && p->num_splits == 1;
-  bool packs = ftl_dtype_bytes(p->c_dtype) == 2 && p->sum_dtype == FTL_FP32;
-  if (p->stages_c && (!p->has_producer || !whole || !packs))
+  if (p->stages_c && !ftl_block_product_can_stage(p))
     return ftl_error_set(error, FTL_INFEASIBLE,
-                         "store=staged: pieces of %d columns leave by TMA here, which needs mma=wgmma copy=tma, whole "
-                         "pieces of each group's columns, results of 16 bits, acc_dtype=fp32 and splits=1",
+                         "store=staged: needs columns of each group in whole pieces of %d, results of 16 bits, "
+                         "acc_dtype=fp32 and splits=1",
                          FTL_PRODUCT_SMALL_PIECE_COLUMNS);
   if (p->persistent && !p->has_producer)
     return ftl_error_set(error, FTL_INFEASIBLE,

@@ -12,6 +12,7 @@
 // splits > 1: CTAs take a part of K each and leave fp32 sums in memory, which a second launch adds up.
 #include "base/integer.h"
 #include "workloads/block_product.h"
+#include "workloads/staged_store.h"
 
 enum { ADDING_WARPS = 4, ADDING_VECTOR = 4 };
 
@@ -118,7 +119,10 @@ static void store_sum(const ftl_block_product *p, const int32_t *sums, const voi
   bool is_part = p->num_splits > 1;
   ftl_tile_ref to = ftl_block_product_tile(p, is_part ? f->sums : f->c, is_part ? p->split : ftl_const(p->b, 0), p->row,
                                            p->column, p->block_m, p->block_n, p->n);
-  ftl_store(p->b, to, sums[0], p->ring_c);
+  if (p->has_producer)
+    ftl_store(p->b, to, sums[0], p->ring_c);
+  else
+    ftl_staged_store(p->b, to, sums[0], p->ring_c);
 }
 
 static void build_product(matmul *f) { ftl_block_product_build(&f->product, store_sum, f); }

@@ -63,6 +63,11 @@ static ftl_status find_param(const ftl_spec *spec, const char *name, int *param,
   return FTL_OK;
 }
 
+bool ftl_spec_takes_name(const ftl_spec *spec, const char *name) {
+  int param = of_product(spec, ftl_param_find(name));
+  return param >= 0 && ftl_spec_takes(spec, (ftl_param)param);
+}
+
 static ftl_status not_taken(const ftl_spec *spec, const char *name, int param, ftl_error *error) {
   const char *implied = ftl_workload_implied(spec->workload, (ftl_param)param), *workload = spec->workload->name;
   return ftl_error_set(error, FTL_BAD_INPUT,

@@ -264,6 +264,8 @@ const char *ftl_workload_default(const ftl_workload *workload, ftl_param param, 
 static inline bool ftl_workload_takes(const ftl_workload *workload, ftl_param param) {
   return (workload->accepts >> param & 1) != 0;
 }
+// By its name or, of a matrix product, that of QK^T's: seqlen_q is m there, seqlen_kv n, head_dim k.
+bool ftl_spec_takes_name(const ftl_spec *spec, const char *name);
 static inline bool ftl_spec_takes(const ftl_spec *spec, ftl_param param) {
   return ftl_workload_takes(spec->workload, param);
 }

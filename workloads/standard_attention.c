@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "workloads/block_mask.h"
+#include "workloads/staged_store.h"
 #include "workloads/standard_forward.h"
 
 // What all launches are built from.
@@ -175,6 +176,18 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
   return status == FTL_OK ? build_forward(spec, launches, num_launches, error) : status;
 }
 
+int32_t ftl_standard_staging(const ftl_spec *spec, ftl_builder *b, int32_t rows, int32_t columns,
+                             int64_t room_elements) {
+  ftl_dtype dtype = ftl_spec_dtype(spec);
+  if (spec->value[FTL_PARAM_store] != FTL_SPEC_STORE_STAGED) return -1;
+  return ftl_staged_store_ring(b, "staging", dtype, rows, columns, room_elements * ftl_dtype_bytes(dtype), 0);
+}
+
+static void resolve(ftl_spec *spec, const ftl_arch *arch) {
+  (void)arch;
+  ftl_stage_open_store(spec);
+}
+
 const ftl_workload ftl_workload_standard_attention = {
     .name = "standard_attention",
     .doc =
@@ -184,8 +197,9 @@ const ftl_workload ftl_workload_standard_attention = {
                FTL_TAKES(causal) | FTL_TAKES(window) | FTL_TAKES(softmax_scale) | FTL_TAKES_MASK |
                FTL_TAKES(padding_mask) | FTL_TAKES(elementwise) | FTL_TAKES(dropout_p) | FTL_TAKES(block_m) |
                FTL_TAKES(block_n) | FTL_TAKES(num_warps) | FTL_TAKES(num_stages) | FTL_TAKES(softmax) |
-               FTL_TAKES(tile_order) | FTL_TAKES(tile_reverse) | FTL_TAKES(copy) | FTL_TAKES(mma) | FTL_TAKES(layout) |
-               FTL_TAKES(code) | FTL_TAKES(max_registers) | FTL_TAKES(conditions) | FTL_TAKES(cache) |
-               FTL_TAKES(clock_mhz) | FTL_TAKES(detail),
+               FTL_TAKES(tile_order) | FTL_TAKES(tile_reverse) | FTL_TAKES(store) | FTL_TAKES(copy) | FTL_TAKES(mma) |
+               FTL_TAKES(layout) | FTL_TAKES(code) | FTL_TAKES(max_registers) | FTL_TAKES(conditions) |
+               FTL_TAKES(cache) | FTL_TAKES(clock_mhz) | FTL_TAKES(detail),
+    .resolve = resolve,
     .build = build,
 };

@@ -44,6 +44,10 @@ enum {
   FTL_EAGER_GATHER_INSTS = 86
 };
 
+// store=staged: where a tile of results of the only role is put together, over rings that have room_elements; else -1.
+int32_t ftl_standard_staging(const ftl_spec *spec, ftl_builder *builder, int32_t rows, int32_t columns,
+                             int64_t room_elements);
+
 // The problem as launches walk it: without causal and window where they take whole matrices.
 ftl_attention ftl_standard_walked(const ftl_spec *spec);
 // FLOPs of products of pairs and a head's columns, by the pairs that causal, window and mask leave. FTL_INFEASIBLE: a

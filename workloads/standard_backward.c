@@ -21,6 +21,7 @@
 // that the forward pass has written.
 #include "base/integer.h"
 #include "workloads/backward.h"
+#include "workloads/staged_store.h"
 #include "workloads/standard_attention.h"
 
 typedef struct unfused {
@@ -89,7 +90,9 @@ static void multiply_walk(const unfused *u, walk *w) {
   ftl_release(b, w->ring_other);
   ftl_end_loop(b);
   if (w->scale != 1) ftl_binary(b, FTL_ELEM_MUL, result, result, ftl_immediate(w->scale));
-  ftl_store(b, ftl_attention_query_ref(&u->f.tile, w->result, u->f.tile.row, w->kept_rows, w->columns), result, -1);
+  int64_t room = u->f.num_stages * ((int64_t)a->block_m * a->block_n + (int64_t)w->step_rows * w->padded_columns);
+  ftl_tile_ref to = ftl_attention_query_ref(&u->f.tile, w->result, u->f.tile.row, w->kept_rows, w->columns);
+  ftl_staged_store(b, to, result, ftl_standard_staging(u->f.spec, b, w->kept_rows, w->padded_columns, room));
 }
 
 // matrix^T other, for the keys of a CTA.
@@ -163,9 +166,10 @@ static void write_d_p(unfused *u) {
   ftl_mma_shared(b, products, d_o, v, true);
   ftl_release(b, d_o);
   ftl_release(b, v);
+  int64_t room = (int64_t)(a->block_m + a->block_n) * a->padded_head_dim_v;
   ftl_tile_ref to = ftl_attention_query_ref(&tile, u->d_p, tile.row, a->block_m, ftl_standard_tile_columns(a));
   to.column = key;
-  ftl_store(b, to, products, -1);
+  ftl_staged_store(b, to, products, ftl_standard_staging(u->f.spec, b, a->block_m, a->block_n, room));
   if (some_unseen) ftl_end_loop(b);
   ftl_builder_grid(b, a->batch * a->heads * a->num_m_tiles * num_n_tiles, false, FTL_TILES_BY_STRIDE);
 }

@@ -1,5 +1,6 @@
 // The two products of unfused attention, forward.
 #include "base/integer.h"
+#include "workloads/staged_store.h"
 #include "workloads/standard_forward.h"
 
 // ---- S = Q K^T ----
@@ -16,7 +17,7 @@ typedef struct scores_tile {
   ftl_attention_tile query;
   ftl_expr column;
   ftl_expr seen;  // under a block mask: 1 or 0
-  int32_t ring_q, ring_k, value;
+  int32_t ring_q, ring_k, value, staging;
 } scores_tile;
 
 static scores_tile scores_tile_of(const ftl_standard_forward *f, ftl_expr m, ftl_expr n) {
@@ -29,6 +30,8 @@ static scores_tile scores_tile_of(const ftl_standard_forward *f, ftl_expr m, ftl
   t.ring_k = ftl_builder_ring(b, "k", a->dtype, of_columns ? a->padded_head_dim : a->block_n,
                               of_columns ? a->block_n : a->padded_head_dim, 1, role, 1 << role);
   t.value = ftl_builder_tile(b, "s", FTL_FP32, a->block_m, a->block_n);
+  t.staging =
+      ftl_standard_staging(f->spec, b, a->block_m, a->block_n, (int64_t)(a->block_m + a->block_n) * a->padded_head_dim);
   if (f->seen >= 0) t.seen = block_is_seen(f, t.query.row, t.column);
   return t;
 }
@@ -70,7 +73,7 @@ static void store_scores(const ftl_standard_forward *f, const scores_tile *t) {
   }
   ftl_tile_ref to = ftl_attention_query_ref(&t->query, f->s, t->query.row, a->block_m, ftl_standard_tile_columns(a));
   to.column = t->column;
-  ftl_store(b, to, t->value, -1);
+  ftl_staged_store(b, to, t->value, t->staging);
 }
 
 void ftl_standard_write_scores(const ftl_standard_forward *f) {
@@ -136,6 +139,9 @@ void ftl_standard_write_outputs(const ftl_standard_forward *f) {
   ftl_release(b, p.ring_p);
   ftl_release(b, p.ring_v);
   ftl_end_loop(b);
-  ftl_store(b, ftl_attention_query_ref(&p.tile, f->t.o, p.tile.row, a->block_m, a->head_dim_v), output, -1);
+  int32_t staging = ftl_standard_staging(f->spec, b, a->block_m, a->padded_head_dim_v,
+                                         num_stages * (a->block_m + (int64_t)a->padded_head_dim_v) * a->block_n);
+  ftl_tile_ref to = ftl_attention_query_ref(&p.tile, f->t.o, p.tile.row, a->block_m, a->head_dim_v);
+  ftl_staged_store(b, to, output, staging);
   ftl_builder_grid(b, a->batch * a->heads * a->num_m_tiles, false, FTL_TILES_BY_STRIDE);
 }

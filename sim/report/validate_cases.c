@@ -20,7 +20,8 @@ typedef struct sample {
 } sample;
 
 static bool is_same_case(const ftl_measured_case *a, const ftl_measured_case *b) {
-  return a->spec.workload == b->spec.workload && strcmp(a->source, b->source) == 0 && strcmp(a->arch, b->arch) == 0 &&
+  return a->spec.workload == b->spec.workload && strcmp(a->source, b->source) == 0 &&
+         strcmp(a->author, b->author) == 0 && strcmp(a->arch, b->arch) == 0 &&
          (a->part == FTL_PART_YOURS) == (b->part == FTL_PART_YOURS) &&
          memcmp(a->spec.value, b->spec.value, sizeof a->spec.value) == 0;
 }

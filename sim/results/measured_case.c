@@ -53,7 +53,8 @@ static const own_form backward[MOST_FORMS] = {{FTL_PARAM_refill, "early"},
                                               {FTL_PARAM_head_order, "heads_first"},
                                               {FTL_PARAM_code, "lean"}};
 
-static const own_form product[MOST_FORMS] = {{FTL_PARAM_warps_n, "1"}, {FTL_PARAM_code, "plain"}};
+static const own_form product[MOST_FORMS] = {
+    {FTL_PARAM_warps_n, "1"}, {FTL_PARAM_store, "direct"}, {FTL_PARAM_code, "plain"}};
 
 static const own_form *forms_of(const ftl_spec *spec, const ftl_measurement *row) {
   if (ftl_spec_takes(spec, FTL_PARAM_dq)) return backward;
@@ -119,6 +120,8 @@ ftl_status ftl_measured_case_make(ftl_measured_case *out, const ftl_measurement 
   if (arch == NULL) return ftl_error_set(error, FTL_INFEASIBLE, "GPU %.64s", gpu[0] != '\0' ? gpu : "not named");
   snprintf(out->arch, sizeof out->arch, "%s", arch);
   snprintf(out->source, sizeof out->source, "%s", source != NULL ? source : "own");
+  bool is_of_others = strcmp(out->source, FTL_INDEPENDENT) == 0;
+  if (is_of_others) snprintf(out->author, sizeof out->author, "%s", ftl_column_or(row, "family", ""));
   ftl_status status =
       source != NULL ? ftl_foreign_kernel_set(&out->spec, row, source, error) : set_own(&out->spec, row, error);
   if (status == FTL_OK) {
@@ -126,7 +129,8 @@ ftl_status ftl_measured_case_make(ftl_measured_case *out, const ftl_measurement 
   }
   if (status == FTL_OK) status = ftl_spec_complete(&out->spec, error);
   if (status == FTL_OK) out->part = part_of(out, row);
-  return status;
+  // Kernels of others may be what no workload is (rows of fp32, a tile of one row): not covered, no fault of the row.
+  return status == FTL_BAD_INPUT && is_of_others ? error->status = FTL_INFEASIBLE : status;
 }
 
 ftl_status ftl_measured_case_of(ftl_measured_case *out, const ftl_measurement_file *file, const ftl_measurement *row,

@@ -24,6 +24,7 @@ enum { FTL_MEASURED_NAME_BYTES = 32 };
 
 typedef struct ftl_measured_case {
   char source[FTL_MEASURED_NAME_BYTES];  // "own", "triton", "sdpa_flash": whose kernel it is
+  char author[FTL_MEASURED_NAME_BYTES];  // of kernels/independent, the column `family`; else empty
   char arch[FTL_MEASURED_NAME_BYTES];    // the shipped model of that GPU
   ftl_spec spec;                         // complete; `conditions` as measured
   ftl_part part;

@@ -25,9 +25,8 @@ ftl_status ftl_columns_begin(ftl_spec *spec, const char *workload, const ftl_mea
   if (ftl_workload_find(workload) == NULL) return ftl_error_set(error, FTL_INFEASIBLE, "workload %.64s", workload);
   ftl_status status = ftl_spec_init(spec, workload, error);
   for (int i = 0; status == FTL_OK && i < FTL_PARAM_COUNT; i++) {
-    const char *text = ftl_measurement_fact(row, ftl_param_get((ftl_param)i)->name);
-    bool is_taken = ftl_spec_takes(spec, (ftl_param)i);
-    if (text != NULL && is_taken) status = ftl_columns_set(spec, (ftl_param)i, text, error);
+    const char *name = ftl_param_get((ftl_param)i)->name, *text = ftl_measurement_fact(row, name);
+    if (text != NULL && ftl_spec_takes_name(spec, name)) status = ftl_spec_set_text(spec, name, text, error);
   }
   const char *both_lengths = ftl_measurement_fact(row, "seqlen");
   if (status == FTL_OK && both_lengths != NULL) status = ftl_spec_set_text(spec, "seqlen", both_lengths, error);

@@ -187,6 +187,20 @@ Test(numeric_matmul, pieces_of_c_give_the_product) {
     }
 }
 
+// Whole, from warps that have rows or their part of the columns too.
+Test(numeric_matmul, a_tile_of_c_through_shared_memory_gives_the_product) {
+  static const char *const tiles[] = {"block_n=64 warps_n=2", "block_n=48 warps_n=1 num_stages=1",
+                                      "block_n=64 warps_n=1 dtype=fp8_e4m3 transpose_b=1"};
+  static const char *const sizes[] = {"m=136 n=72 k=96", "m=72 n=40 k=224"};
+  char params[256];
+  for (size_t t = 0; t < COUNT(tiles); t++)
+    for (size_t s = 0; s < COUNT(sizes); s++) {
+      snprintf(params, sizeof params, "batch=2 block_m=64 block_k=32 mma=mma num_warps=4 store=staged %s %s", tiles[t],
+               sizes[s]);
+      prove(params);
+    }
+}
+
 Test(numeric_matmul, splits_of_k_add_up_to_the_product) {
   static const int splits[] = {1, 2, 3, 5, 100};
   char params[256];

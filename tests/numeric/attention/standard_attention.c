@@ -182,7 +182,9 @@ Test(numeric_attention_standard, grouped_heads_layouts_orders_dtypes_and_stages_
                                          "tile_reverse=true",
                                          "dtype=bf16 num_stages=1",
                                          "num_stages=3 mma=wgmma num_warps=4 block_m=64",
-                                         "head_dim=40 copy=ldg"};
+                                         "head_dim=40 copy=ldg",
+                                         "store=staged",
+                                         "store=staged head_dim_v=80 num_stages=1"};
   char params[256];
   for (size_t i = 0; i < COUNT(variants); i++)
     for (int causal = 0; causal < 2; causal++) {

@@ -38,7 +38,9 @@ Test(numeric_attention_standard_backward, heads_layouts_orders_types_and_instruc
                                          "tile_reverse=true window=40",
                                          "dtype=bf16 num_stages=1 kv_heads=1 heads=3",
                                          "num_stages=3 mma=wgmma num_warps=4 block_m=64 block_n=64",
-                                         "head_dim=40 copy=ldg"};
+                                         "head_dim=40 copy=ldg",
+                                         "store=staged",
+                                         "store=staged head_dim_v=80 num_stages=1"};
   char params[256];
   for (size_t i = 0; i < COUNT(variants); i++)
     for (int causal = 0; causal < 2; causal++) {

@@ -38,9 +38,10 @@ Test(unit_engine_conditions, a_launch_that_settles_slowly_holds_the_highest_cloc
   static const struct {
     const char *chip, *parameters;
   } cases[] = {
-      {"t4", "matmul_tiled m=4096 n=1024 k=1024 block_m=128 block_n=64 num_warps=4"},
-      {"t4", "matmul_tiled m=768 n=768 k=512 block_m=64 block_n=64 num_warps=4"},
-      {"a100_40", "matmul_tiled m=1024 n=4096 k=1024 block_m=128 block_n=64 num_warps=4 conditions=stream"},
+      {"t4", "matmul_tiled m=4096 n=1024 k=1024 block_m=128 block_n=64 num_warps=4 store=direct"},
+      {"t4", "matmul_tiled m=768 n=768 k=512 block_m=64 block_n=64 num_warps=4 store=direct"},
+      {"a100_40",
+       "matmul_tiled m=1024 n=4096 k=1024 block_m=128 block_n=64 num_warps=4 store=direct conditions=stream"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     ftl_arch *arch = shipped_arch(cases[i].chip);

@@ -232,8 +232,8 @@ Test(unit_engine_feasibility, bf16_needs_ampere) {
   cr_assert(strstr(p.reason, "bf16"), "%s", p.reason);
 }
 
-static void expect_reason(const char *workload, const char *parameters, const char *reason) {
-  ftl_arch *arch = shipped_arch("h200");
+static void expect_reason_on(const char *chip, const char *workload, const char *parameters, const char *reason) {
+  ftl_arch *arch = shipped_arch(chip);
   ftl_spec spec;
   ftl_prediction p;
   cr_assert_eq(spec_of_words(&spec, workload, parameters, "", NULL), FTL_OK);
@@ -243,10 +243,18 @@ static void expect_reason(const char *workload, const char *parameters, const ch
   ftl_arch_destroy(arch);
 }
 
+static void expect_reason(const char *workload, const char *parameters, const char *reason) {
+  expect_reason_on("h200", workload, parameters, reason);
+}
+
+Test(unit_engine_feasibility, warpgroups_side_by_side_need_a_chip_that_has_them) {
+  expect_reason_on("t4", "matmul_tiled", "m=7 n=8 k=256 block_m=48 groups_n=2", "groups_n=2: needs mma=wgmma copy=tma");
+}
+
 // H200 has wgmma: that mma.sync cannot do it is no reason.
 Test(unit_engine_feasibility, what_has_no_form_with_mma_sync_is_refused_for_what_wgmma_lacks) {
   expect_reason("flash3_fwd", "heads=1 seqlen=512 head_dim=256 block_n=256 num_stages=4", "bytes of shared memory");
   expect_reason("flash3_fwd", "heads=1 seqlen=512 head_dim=64 copy=cp_async", "needs copy=tma");
-  expect_reason("matmul_tiled", "m=1024 n=1024 k=1024 block_m=256 block_n=256 num_warps=8 num_stages=8 store=staged",
+  expect_reason("matmul_tiled", "m=1024 n=1024 k=1024 block_m=256 block_n=256 num_warps=8 num_stages=8 persistent=1",
                 "bytes of shared memory");
 }

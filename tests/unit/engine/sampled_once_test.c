@@ -42,7 +42,7 @@ Test(unit_engine_sampled_once, stores_of_ctas_that_begin_together_merge_less) {
   for (int i = 0; i < 2; i++) {
     char text[256];
     snprintf(text, sizeof text,
-             "matmul_tiled m=3000 n=2048 k=32 block_m=128 block_n=64 num_warps=2 clock_mhz=1500 detail=%s",
+             "matmul_tiled m=3000 n=2048 k=32 block_m=128 block_n=64 num_warps=2 store=direct clock_mhz=1500 detail=%s",
              i == 0 ? "full" : "sampled");
     sectors[i] = prediction_of(arch, text, NULL).metrics.value[FTL_METRIC_l2_sectors];
   }

@@ -50,6 +50,28 @@ Test(unit_lower_products, warps_side_by_side_are_proved) {
         2);
 }
 
+// Over the stages, behind them, of fp8, of rows and columns that end inside a tile.
+Test(unit_lower_products, tiles_that_leave_through_shared_memory_are_proved) {
+  static const char *const tiles[] = {"block_m=64 block_n=128 block_k=32 num_warps=4 warps_n=2 num_stages=3",
+                                      "block_m=128 block_n=128 block_k=32 num_warps=8 warps_n=1 num_stages=1",
+                                      "block_m=64 block_n=64 block_k=32 num_warps=4 warps_n=2 code=buffered",
+                                      "block_m=64 block_n=48 block_k=64 num_warps=4 warps_n=1 transpose_b=1"};
+  char parameters[256];
+  for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
+    snprintf(parameters, sizeof parameters, "m=200 n=264 k=136 store=staged mma=mma %s", tiles[i]);
+    prove("matmul_tiled", parameters, 1);
+  }
+  static const char unfused[] =
+      "heads=4 kv_heads=2 seqlen_q=70 seqlen_kv=130 causal=1 block_m=32 block_n=64 num_warps=2 store=staged mma=mma";
+  static const char *const heads[] = {"head_dim=64", "head_dim=16 head_dim_v=24 num_stages=1"};
+  for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+    snprintf(parameters, sizeof parameters, "%s %s", unfused, heads[i]);
+    prove("standard_attention", parameters, 3);
+    snprintf(parameters, sizeof parameters, "pass=bwd %s %s", unfused, heads[i]);
+    prove("standard_attention", parameters, 5);
+  }
+}
+
 // Four quad pairs of Volta multiply 16 columns at once: of the last, or of all, eight are padding.
 Test(unit_lower_products, odd_eights_of_columns_are_proved) {
   prove("matmul_tiled", "m=64 n=520 k=64 block_m=64 block_n=40 block_k=64 transpose_b=1", 1);

@@ -107,10 +107,33 @@ Test(unit_workloads_matmul_tiled, pieces_of_c_are_what_shared_memory_holds) {
   }
 }
 
-Test(unit_workloads_matmul_tiled, pieces_of_c_leave_by_tma_whole_and_unsplit) {
-  static const char *const refused[] = {"m=64 n=64 block_m=64 block_n=40", "m=64 n=64 k=128 block_m=64 splits=2",
-                                        "m=64 n=64 block_m=64 copy=cp_async", "m=64 n=64 block_m=64 dtype=tf32",
-                                        "m=64 n=64 block_m=64 acc_dtype=fp16"};
+// Where the stages are idle and have the room C lies over them, else behind them.
+Test(unit_workloads_matmul_tiled, a_tile_of_c_without_a_producer_leaves_whole) {
+  static const struct {
+    const char *params;
+    bool lies_over;
+  } cases[] = {{"m=128 n=128 block_m=128 block_n=128 block_k=32 num_stages=2", true},
+               {"m=128 n=128 block_m=128 block_n=128 block_k=32 num_stages=1", false},
+               {"m=128 n=128 block_m=128 block_n=128 block_k=64 num_stages=2 dtype=fp8_e4m3", true},
+               {"m=128 n=128 block_m=128 block_n=128 block_k=32 num_stages=2 dtype=fp8_e4m3", false}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char params[128];
+    ftl_tile_program *program;
+    ftl_error error = {0};
+    snprintf(params, sizeof params, "num_warps=8 store=staged mma=mma copy=cp_async %s", cases[i].params);
+    cr_assert_eq(build(params, &program, &error), FTL_OK, "%s: %s", params, error.message);
+    const ftl_ring *c = &program->rings[program->num_rings - 1];
+    cr_expect(c->rows == 128 && c->columns == 128 && c->num_stages == 1, "%s", params);
+    cr_expect_eq(c->overlaid, cases[i].lies_over, "%s", params);
+    ftl_tile_program_destroy(program);
+  }
+}
+
+Test(unit_workloads_matmul_tiled, a_staged_tile_of_c_is_whole_and_unsplit) {
+  static const char *const refused[] = {"m=64 n=64 block_m=64 block_n=40",      "m=64 n=64 k=128 block_m=64 splits=2",
+                                        "m=64 n=64 block_m=64 dtype=tf32",      "m=64 n=64 block_m=64 acc_dtype=fp16",
+                                        "m=64 n=64 mma=mma block_n=40",         "m=64 n=64 mma=mma k=128 splits=2",
+                                        "m=64 n=64 mma=mma copy=ldg dtype=int8"};
   for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
     char params[128];
     ftl_tile_program *program;
@@ -118,8 +141,8 @@ Test(unit_workloads_matmul_tiled, pieces_of_c_leave_by_tma_whole_and_unsplit) {
     snprintf(params, sizeof params, "num_warps=4 store=staged %s", refused[i]);
     cr_assert_eq(build(params, &program, &error), FTL_INFEASIBLE, "%s", params);
     cr_expect_str_eq(error.message,
-                     "store=staged: pieces of 16 columns leave by TMA here, which needs mma=wgmma copy=tma, whole "
-                     "pieces of each group's columns, results of 16 bits, acc_dtype=fp32 and splits=1");
+                     "store=staged: needs columns of each group in whole pieces of 16, results of 16 bits, "
+                     "acc_dtype=fp32 and splits=1");
   }
 }
 
