@@ -16,6 +16,7 @@ static int compare_given(const ftl_case *x, const ftl_case *y) {
   const ftl_measured_case *a = &x->measured_case, *b = &y->measured_case;
   int order = (a->part > b->part) - (a->part < b->part);
   if (order == 0) order = strcmp(a->source, b->source);
+  if (order == 0) order = strcmp(a->author, b->author);
   if (order == 0) order = strcmp(a->arch, b->arch);
   if (order == 0) order = strcmp(a->spec.workload->name, b->spec.workload->name);
   for (size_t i = 0; order == 0 && i < sizeof given / sizeof *given; i++) {

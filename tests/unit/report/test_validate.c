@@ -188,6 +188,19 @@ Test(unit_report_validate, profiles_of_one_case_are_averaged_and_their_spread_fo
   ftl_validation_fini(&v);
 }
 
+// Two authors' kernels of the same tiles are two, profiles of one of them are not.
+Test(unit_report_validate, kernels_of_different_authors_are_cases_of_their_own) {
+  ftl_validation v = read_rows("source,family," COLUMNS "independent,a," CASE(
+      64, 64, 0) "990,0,100,1000,80\n"
+                 "independent,a," CASE(
+                     64, 64, 1) "1010,0,100,1000,80\n"
+                                "independent,b," CASE(64, 64, 0) "1500,0,100,1000,80\n");
+  cr_assert_eq(v.num_cases, 2);
+  cr_expect_float_eq(v.cases[0].measured[FTL_METRIC_dram_read], 1000, 1e-12);
+  cr_expect_float_eq(v.cases[1].measured[FTL_METRIC_dram_read], 1500, 1e-12);
+  ftl_validation_fini(&v);
+}
+
 Test(unit_report_validate, impossible_values_are_counted_and_not_compared) {
   ftl_validation v = read_rows(COLUMNS CASE(64, 64, 0) "990,0,100,1000,150\n");
   predict(&v.cases[0], 990, 0, 100, 1000);

@@ -239,6 +239,30 @@ Test(unit_results_measurement, rows_of_unknown_authors_leave_the_code_open) {
   cr_expect_eq(c.spec.value[FTL_PARAM_code], FTL_CODE_AUTO);
 }
 
+// Names of a product's sides that attention has too are those of Q K^T; a kernel that no workload is, is not covered.
+Test(unit_results_measurement, rows_of_unknown_authors_may_name_sides_as_attention_does) {
+  ftl_measured_case c = case_of(
+      "source,family,workload,batch,seqlen_q,seqlen_kv,head_dim,heads,block_m,mma,copy,status,condition,gpu\n"
+      "independent,a,matmul_tiled,2,512,1024,64,1,64,mma,cp_async" OF_H200);
+  cr_expect_eq(c.spec.value[FTL_PARAM_m], 512);
+  cr_expect_eq(c.spec.value[FTL_PARAM_n], 1024);
+  cr_expect_eq(c.spec.value[FTL_PARAM_k], 64);
+  cr_expect_str_eq(c.author, "a");
+}
+
+Test(unit_results_measurement, a_kernel_of_unknown_authors_that_no_workload_is_is_not_covered) {
+  ftl_measurement_file file = parsed(
+      "source,family,workload,rows,cols,dtype,status,condition,gpu\n"
+      "independent,a,softmax_online,64,64,fp32,ok,ncu,NVIDIA H200\n"
+      ",,softmax_online,64,64,fp32,ok,ncu,NVIDIA H200\n");
+  ftl_measured_case c;
+  ftl_error error = {0};
+  cr_expect_eq(ftl_measured_case_make(&c, &file.rows[0], &error), FTL_INFEASIBLE);
+  cr_expect_str_eq(error.message, "dtype=fp32: allowed are fp16|bf16");
+  cr_expect_eq(ftl_measured_case_make(&c, &file.rows[1], &error), FTL_BAD_INPUT);
+  ftl_measurement_file_fini(&file);
+}
+
 // A row that says how its code is written leaves the rest to that.
 Test(unit_results_measurement, a_row_that_names_its_code_says_what_else_is_open) {
   ftl_measured_case c = case_of(OWN ",code\nflash2_fwd,8,512,64,mma,cp_async,ok,ncu,NVIDIA H200,lean\n");
