@@ -225,6 +225,10 @@ bool ftl_select_counts_releases(const ftl_select *s, int32_t ring) {
   return ftl_select_is_mbarrier_role(s) || (s->copy == FTL_COPY_TMA && s->tile->rings[ring].counts_releases);
 }
 
+bool ftl_select_writes_over_addresses(const ftl_select *s) {
+  return s->copy == FTL_COPY_CP_ASYNC && s->is_cuda && !s->buffered_code;
+}
+
 bool ftl_select_copies_together(const ftl_select *s) {
   return s->copy == FTL_COPY_TMA && !s->is_cuda && s->tile->num_roles == 1;
 }

@@ -101,9 +101,8 @@ static void find_row_anew(ftl_select *s, int32_t from, int32_t row) {
 // base (IMAD.WIDE), no tile's address is stepped, and copies are predicated, not branched around. Source: SASS of
 // Triton 3.6, its own attention and FlexAttention's.
 static bool is_copied_beside(const ftl_select *s, const ftl_tile_op *op, int32_t side) {
-  return !s->plain_code && !s->buffered_code && s->copy == FTL_COPY_CP_ASYNC &&
-         ftl_select_pages_of(s, &op->ref) == NONE && s->rings[op->ring].num_row_groups <= FTL_SELECT_MAX_HELD &&
-         shares_addresses(s, op, side);
+  return !s->is_cuda && !s->buffered_code && s->copy == FTL_COPY_CP_ASYNC && ftl_select_pages_of(s, &op->ref) == NONE &&
+         s->rings[op->ring].num_row_groups <= FTL_SELECT_MAX_HELD && shares_addresses(s, op, side);
 }
 
 static bool is_copied_in_pair(const ftl_select *s, const ftl_tile_op *op) {
@@ -176,10 +175,11 @@ static int32_t bit_of_copy(ftl_select *s, int32_t ring) {
 // code adds elements, then scales and adds to the tensor's base (IADD3, LEA, LEA.HI.X), and a move pairs the registers.
 // Column blocks are immediates. Rows beyond the tensor are predicated off. Where places are computed anew, ptxas has
 // two sets of registers for all addresses, and writes a copy's over that of the last but one once that has been read.
-// Triton's products carry a pointer for each copy over the loop: two add the columns to it, three where the tile steps
-// by rows, whose stride is a run-time number (`b += BLOCK_K * n`). Steps of 64 rows and more that are copied one or two
-// ahead have the rows between scaled and added too, from two moved registers (IMAD.WIDE). Source: SASS of 10 kernels of
-// kernels/foreign/triton_product.py, and the instructions a step of 6 more.
+// In code of unknown authors it is written over that of the last one (SASS of kernels/independent/forward_a, _b and
+// _c). Triton's products carry a pointer for each copy over the loop: two add the columns to it, three where the tile
+// steps by rows, whose stride is a run-time number (`b += BLOCK_K * n`). Steps of 64 rows and more that are copied one
+// or two ahead have the rows between scaled and added too, from two moved registers (IMAD.WIDE). Source: SASS of 10
+// kernels of kernels/foreign/triton_product.py, and the instructions a step of 6 more.
 static int32_t group_address(ftl_select *s, const ftl_tile_op *op, const ftl_copy_plan *plan, int32_t group,
                              bool by_blocks, int32_t *predicate) {
   bool is_paged = ftl_select_pages_of(s, &op->ref) != NONE && group < FTL_SELECT_MAX_HELD;
@@ -199,6 +199,7 @@ static int32_t group_address(ftl_select *s, const ftl_tile_op *op, const ftl_cop
   int32_t address = ftl_draft_value_add(&s->draft, 2, 1);
   bool plain = s->plain_code && !shares_addresses(s, op, -1), is_shared = shares_addresses(s, op, 1);
   int32_t before = ftl_select_recomputes_places(s, op->ring) ? s->copied[1] : NONE;
+  if (!s->plain_code && ftl_select_writes_over_addresses(s)) before = s->copied[0];
   ftl_select_add(s, FTL_OP_IADD, plain ? PLAIN_ADDRESS_ADDS : LEAN_ADDRESS_ADDS, address, base, offset, before);
   if (ftl_select_carries_pointers(s) && steps_by_rows(s, &op->ref)) add_rows(s, op, address);
   if (plain && is_shared) ftl_select_add(s, FTL_OP_IADD, SHARED_OFFSET_ADDS, address, address, NONE, NONE);
@@ -298,7 +299,7 @@ static void add_cp_async(ftl_select *s, const ftl_tile_op *op, const ftl_copy_pl
                          int32_t group, int32_t block, int32_t address, int32_t predicate) {
   int32_t to = shared_address(s, op, group);
   s->copied[1] = s->copied[0];
-  s->copied[0] = s->plain_code || is_copied_in_pair(s, op) ? ftl_select_temp(s, 0) : NONE;
+  s->copied[0] = ftl_select_writes_over_addresses(s) || is_copied_in_pair(s, op) ? ftl_select_temp(s, 0) : NONE;
   ftl_draft_inst *copy = ftl_select_add(s, FTL_OP_CP_ASYNC, 1, s->copied[0], address, to, predicate);
   copy->inst.access = ftl_select_access(s, access);
   copy->inst.ring_a = (uint8_t)op->ring;

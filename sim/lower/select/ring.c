@@ -101,7 +101,7 @@ static bool has_shares(const ftl_select *s) {
 static void close_group(ftl_select *s, int32_t ring) {
   ftl_draft_inst *commit = ftl_select_add(s, FTL_OP_CP_COMMIT, 1, NONE, s->copied[0], NONE, NONE);
   commit->inst.arg = (uint16_t)ring;
-  commit->effects = s->plain_code ? FTL_EFFECT_PINNED : FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
+  commit->effects = ftl_select_writes_over_addresses(s) ? FTL_EFFECT_PINNED : FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
   if (has_shares(s)) commit->effects |= FTL_EFFECT_AMID;
   s->copied[0] = s->copied[1] = NONE;
 }

@@ -237,6 +237,8 @@ bool ftl_select_starts_sum(const ftl_select *s, const ftl_tile_op *op);
 // Packs the 16 columns of fp32 accumulators of operand block `block` to 16 bits.
 void ftl_select_pack(ftl_select *s, int32_t value, int32_t slab, int32_t block, int32_t destination);
 bool ftl_select_is_through_registers(const ftl_select *s, int32_t ring);  // see ftl_ring
+// nvcc puts other values into the registers of a copy's address, which wait until it was read.
+bool ftl_select_writes_over_addresses(const ftl_select *s);
 // Lean code of one role that copies by TMA, as Triton compiles tensor descriptors: all warps find a copy's coordinates.
 bool ftl_select_copies_together(const ftl_select *s);
 bool ftl_select_is_mbarrier_role(const ftl_select *s);  // producer and consumer roles talk through mbarriers

@@ -90,9 +90,9 @@ Test(unit_engine_sampled_once, ctas_that_run_no_loop_hold_each_other_up) {
                                       "flash_decode batch=16 heads=32 seqlen_kv=512 head_dim=128 splits=32 code=plain "
                                       "clock_mhz=1200");
   cr_expect_float_eq(apart_pct, 0, 5, "%.1f %%", apart_pct);
-  // Stepped code is 5.3 % quick.
+  // Stepped code, whose copies wait for the addresses before, is 5.5 % quick.
   apart_pct = cycles_apart_pct("a100_40",
                                "flash_decode batch=16 heads=32 seqlen_kv=512 head_dim=128 splits=32 code=stepped "
                                "clock_mhz=1200");
-  cr_expect_float_eq(apart_pct, 0, 5.5, "%.1f %%", apart_pct);
+  cr_expect_float_eq(apart_pct, 0, 6, "%.1f %%", apart_pct);
 }
