@@ -243,6 +243,20 @@ Test(unit_lower_select, tiles_that_come_jointly_are_waited_for_at_one_barrier) {
   cr_expect_eq(joint.insts[FTL_OP_CP_WAIT], 1);
 }
 
+// By hand each of the tiles that come jointly has a block, behind a branch (SASS of kernels/independent/forward_c);
+// Triton predicates the copies of the two.
+Test(unit_lower_select, tiles_that_come_jointly_are_copied_in_blocks_where_nvcc_compiles_them) {
+#define JOINT SHAPE "head_dim=64 block_m=64 block_n=64 num_warps=4 num_stages=3 mma=mma copy=cp_async refill=joint "
+  programs p = lowered("h200", JOINT "code=stepped");
+  counts stepped = count_loop(p.warps, 0);
+  programs_fini(&p);
+  p = lowered("h200", JOINT "code=lean");
+  counts lean = count_loop(p.warps, 0);
+  programs_fini(&p);
+  cr_expect_eq(stepped.insts[FTL_OP_CP_ASYNC], lean.insts[FTL_OP_CP_ASYNC]);
+  cr_expect_eq(stepped.insts[FTL_OP_BRA] - lean.insts[FTL_OP_BRA], 2);
+}
+
 // By TMA a step that refills early finds the buffers free behind a barrier; amid each warp says so of K and of V, and
 // the thread that copies waits for that. Triton's warps meet twice more, before each copy.
 Test(unit_lower_select, releases_that_an_mbarrier_counts_need_no_barrier) {
