@@ -118,8 +118,9 @@ static const char *const workloads[] = {"flash2_fwd",         "flash2_bwd",   "f
                                         "standard_attention", "softmax_safe", "softmax_online"};
 
 // Not flash_decode: a case of Triton's on 32 keys for four warps has no form here.
-static const char *const independent_workloads[] = {"flash2_fwd",   "flash2_bwd",   "flash3_fwd",    "paged_decode",
-                                                    "matmul_tiled", "softmax_safe", "softmax_online"};
+static const char *const independent_workloads[] = {"flash2_fwd",     "flash2_bwd",        "flash3_fwd",
+                                                    "paged_decode",   "matmul_tiled",      "softmax_safe",
+                                                    "softmax_online", "standard_attention"};
 
 static group group_of(const char *path) {
   for (size_t i = 0; i < sizeof late_files / sizeof *late_files; i++)
