@@ -67,17 +67,29 @@ static int64_t block_of_kept(const ftl_spec *spec) {
   return block;
 }
 
+// Columns that a row's threads take at once; 0: warps that share no rows.
+static int64_t step_columns(const ftl_spec *spec) {
+  return num_threads_of(spec) / spec->value[FTL_PARAM_block_m] * FTL_ROW_VECTOR_COLUMNS;
+}
+
+// Who names a block_n that has a whole row keeps it: all six kernels of kernels/independent whose authors named such a
+// block and no schedule.
+static bool names_whole_row(const ftl_spec *spec) {
+  int64_t block_n = spec->value[FTL_PARAM_block_n], step = step_columns(spec);
+  bool is_named = (spec->given & FTL_TAKES(block_n)) != 0 && block_n >= spec->value[FTL_PARAM_seqlen_kv];
+  return is_named && step > 0 && block_n % step == 0 && block_n / step <= FTL_ROW_MAX_HELD_STEPS;
+}
+
 static void set_defaults(ftl_spec *spec) {
   ftl_spec_set_default(spec, FTL_PARAM_block_m, 1);
-  ftl_spec_set_default(spec, FTL_PARAM_schedule, FTL_SCHEDULE_REREAD);
+  ftl_spec_set_default(spec, FTL_PARAM_schedule, names_whole_row(spec) ? FTL_SCHEDULE_REGISTERS : FTL_SCHEDULE_REREAD);
   if (spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_EXPONENTIALS) {
     ftl_spec_set_default(spec, FTL_PARAM_block_n, block_of_kept(spec));
     ftl_spec_set_default(spec, FTL_PARAM_exp2, FTL_EXP2_IEEE);  // tl.exp is ex2.approx without .ftz
     return;
   }
   // as many columns as a step takes, or as the row needs
-  int64_t step =
-      spec->value[FTL_PARAM_num_warps] * FTL_WARP_LANES / spec->value[FTL_PARAM_block_m] * FTL_ROW_VECTOR_COLUMNS;
+  int64_t step = step_columns(spec);
   int64_t steps = ftl_divide_up(spec->value[FTL_PARAM_seqlen_kv], step > 0 ? step : 1);
   bool is_held = spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_REGISTERS;
   ftl_spec_set_default(spec, FTL_PARAM_block_n, is_held ? steps * step : step);
