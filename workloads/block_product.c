@@ -53,12 +53,22 @@ static int64_t warps_side_by_side(const ftl_spec *spec) {
   return best;
 }
 
+static int64_t stage_bytes(const ftl_block_product *p) {
+  return (int64_t)(p->block_m + p->num_b * p->block_n) * p->block_k * ftl_dtype_bytes(p->dtype);
+}
+
+static int64_t staged_bytes(const ftl_block_product *p) {
+  int64_t tile = (int64_t)p->block_m * p->block_n * ftl_dtype_bytes(p->c_dtype);
+  return ftl_staged_store_bytes(tile, p->num_stages * stage_bytes(p));
+}
+
 void ftl_block_product_resolve(ftl_spec *spec, const ftl_arch *arch) {
   (void)arch;
   bool is_by_warps = ftl_spec_takes(spec, FTL_PARAM_warps_n) && spec->value[FTL_PARAM_mma] == FTL_SPEC_MMA_MMA;
   if (is_by_warps) ftl_spec_set_default(spec, FTL_PARAM_warps_n, warps_side_by_side(spec));
   ftl_block_product p = ftl_block_product_of(spec);
-  if (ftl_spec_takes(spec, FTL_PARAM_store) && ftl_block_product_can_stage(&p)) ftl_stage_open_store(spec);
+  if (ftl_spec_takes(spec, FTL_PARAM_store) && ftl_block_product_can_stage(&p))
+    ftl_stage_open_store(spec, staged_bytes(&p));
   int64_t *refill = &spec->value[FTL_PARAM_refill];
   bool is_given = (spec->given >> FTL_PARAM_refill & 1) != 0 && *refill != FTL_REFILL_AUTO;
   if (is_given) return;
@@ -390,10 +400,6 @@ static void multiply_in_parts(const ftl_block_product *p, const int32_t *sums) {
   wait_for_step(p, 0);
   ftl_end_loop(b);
   release_step(p, 0);
-}
-
-static int64_t stage_bytes(const ftl_block_product *p) {
-  return (int64_t)(p->block_m + p->num_b * p->block_n) * p->block_k * ftl_dtype_bytes(p->dtype);
 }
 
 static void build_multistage(ftl_block_product *p, ftl_block_product_finish finish, const void *context) {

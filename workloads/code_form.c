@@ -220,6 +220,7 @@ void ftl_spec_resolve_code(ftl_spec *spec, const ftl_arch *arch) {
   if (!ftl_spec_takes(spec, FTL_PARAM_code)) return;
   program p = program_of(spec, arch);
   const form *f = &forms[p];
+  spec->is_code_open = spec->value[FTL_PARAM_code] == FTL_CODE_AUTO;
   if (is_window_dropped(spec, p)) spec->value[FTL_PARAM_window] = 0;
   if (masks_all_of_tritons(spec, p)) resolve(spec, FTL_PARAM_mask_steps, FTL_MASK_STEPS_ALL);
   // Loads to registers are stored to shared memory by the step that waits for them: no buffer is refilled earlier.

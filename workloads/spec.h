@@ -140,6 +140,7 @@ typedef struct ftl_spec {
   const ftl_workload *workload;
   int64_t value[FTL_PARAM_COUNT];   // valid where set or after ftl_spec_complete; of a list 0 if empty, else its hash
   ftl_param_set given;              // that the user set
+  bool is_code_open;                // set by ftl_spec_resolve_code: `code` was auto
   char lists[FTL_SPEC_LIST_BYTES];  // spec_list.c
   int64_t shared_bytes_per_cta;     // that the GPU allows, once copy and mma are resolved for one; 0: no limit is known
 } ftl_spec;

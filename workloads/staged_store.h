@@ -8,8 +8,10 @@
 #include "workloads/spec.h"
 
 // In a workload's `resolve`, where `code` has been chosen: store=staged if the user named neither of the two, the code
-// is plain and mma.sync multiplies.
-void ftl_stage_open_store(ftl_spec *spec);
+// is plain, mma.sync multiplies, and shared memory has the bytes of a CTA that stages.
+void ftl_stage_open_store(ftl_spec *spec, int64_t shared_bytes);
+// Shared memory of rings of room_bytes and such a tile behind or over them.
+int64_t ftl_staged_store_bytes(int64_t tile_bytes, int64_t room_bytes);
 
 // The ring of such a tile, in a CTA whose rings declared before it have room_bytes together and are idle by then: over
 // them where it fits, as one allocation that is used twice, else its own.

@@ -183,9 +183,22 @@ int32_t ftl_standard_staging(const ftl_spec *spec, ftl_builder *b, int32_t rows,
   return ftl_staged_store_ring(b, "staging", dtype, rows, columns, room_elements * ftl_dtype_bytes(dtype), 0);
 }
 
+// Shared memory of the launch that needs most: a tile of scores or of their gradients, and O; backward, dQ or dK and
+// dV.
+static int64_t staged_bytes(const ftl_spec *spec) {
+  ftl_attention a = ftl_attention_of(spec);
+  int64_t m = a.block_m, n = a.block_n, stages = spec->value[FTL_PARAM_num_stages];
+  int64_t columns = a.padded_head_dim > a.padded_head_dim_v ? a.padded_head_dim : a.padded_head_dim_v;
+  int64_t of_scores = ftl_staged_store_bytes(m * n, (m + n) * columns);
+  int64_t room = stages * (m * n + n * columns);
+  if (spec->value[FTL_PARAM_pass] == FTL_PASS_BWD) room = stages * (m * n + (m > n ? m : n) * columns);
+  int64_t of_rows = ftl_staged_store_bytes((m > n ? m : n) * columns, room);
+  return (of_scores > of_rows ? of_scores : of_rows) * ftl_dtype_bytes(a.dtype);
+}
+
 static void resolve(ftl_spec *spec, const ftl_arch *arch) {
   (void)arch;
-  ftl_stage_open_store(spec);
+  ftl_stage_open_store(spec, staged_bytes(spec));
 }
 
 const ftl_workload ftl_workload_standard_attention = {

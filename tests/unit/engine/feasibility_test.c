@@ -247,6 +247,30 @@ static void expect_reason(const char *workload, const char *parameters, const ch
   expect_reason_on("h200", workload, parameters, reason);
 }
 
+// 256 x 128 results of 16 bits are all of a T4's shared memory, beside stages that they do not fit over.
+Test(unit_engine_feasibility, results_are_staged_by_default_where_there_is_room) {
+  static const struct {
+    const char *chip, *parameters;
+    int64_t store;
+  } cases[] = {{"t4", "block_m=256 block_n=128", FTL_SPEC_STORE_DIRECT},
+               {"a100_80", "block_m=256 block_n=128", FTL_SPEC_STORE_STAGED},
+               {"t4", "block_m=128 block_n=64", FTL_SPEC_STORE_STAGED},
+               {"a100_80", "block_m=256 block_n=128 code=plain", FTL_SPEC_STORE_DIRECT}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    ftl_arch *arch = shipped_arch(cases[i].chip);
+    ftl_spec spec;
+    ftl_prediction p;
+    cr_assert_eq(ftl_spec_init(&spec, "matmul_tiled", NULL), FTL_OK);
+    cr_assert_eq(spec_set_words(&spec, cases[i].parameters, NULL), FTL_OK);
+    cr_assert_eq(spec_set_words(&spec, "m=512 n=512 k=512 block_k=32 num_warps=8 num_stages=1 mma=mma", NULL), FTL_OK);
+    cr_assert_eq(ftl_spec_complete(&spec, NULL), FTL_OK);
+    cr_assert_eq(ftl_predict(&spec, arch, NULL, &p, NULL), FTL_OK);
+    cr_expect(p.feasible, "%s: %s", cases[i].parameters, p.reason);
+    cr_expect_eq(p.spec.value[FTL_PARAM_store], cases[i].store, "%s on %s", cases[i].parameters, cases[i].chip);
+    ftl_arch_destroy(arch);
+  }
+}
+
 Test(unit_engine_feasibility, warpgroups_side_by_side_need_a_chip_that_has_them) {
   expect_reason_on("t4", "matmul_tiled", "m=7 n=8 k=256 block_m=48 groups_n=2", "groups_n=2: needs mma=wgmma copy=tma");
 }
