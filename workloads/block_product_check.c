@@ -81,11 +81,13 @@ static ftl_status check_steps(const ftl_spec *spec, const ftl_block_product *p, 
   if (block_k % mma_k != 0)
     return ftl_error_set(error, FTL_INFEASIBLE, "block_k=%lld: tensor instructions need a multiple of %d",
                          (long long)block_k, mma_k);
+  char text[32];
   bool cannot_wait = p->has_producer || p->num_stages == 1;
   bool is_none = refill == FTL_REFILL_BEHIND || refill == FTL_REFILL_AMID || refill == FTL_REFILL_JOINT;
   if (is_none || (refill == FTL_REFILL_LATE && cannot_wait))
     return ftl_error_set(error, FTL_INFEASIBLE,
-                         "products refill early, or late without a producer and with num_stages >= 2");
+                         "refill=%s: products refill early, or late without a producer and with num_stages >= 2",
+                         ftl_spec_text(spec, FTL_PARAM_refill, text));
   return FTL_OK;
 }
 

@@ -150,9 +150,8 @@ static int64_t code_of(const ftl_spec *spec, const form *f) {
 static int64_t refill_by_hand(const ftl_spec *spec) {
   const int64_t *v = spec->value;
   bool has_buffers = is_scheduled(spec, FTL_SCHEDULE_STAGES) && v[FTL_PARAM_num_stages] > 1;
-  if (!has_buffers || !ftl_spec_takes(spec, FTL_PARAM_q_operand)) return FTL_REFILL_EARLY;
-  if (v[FTL_PARAM_copy] == FTL_SPEC_COPY_CP_ASYNC) return FTL_REFILL_JOINT;
-  return FTL_REFILL_EARLY;
+  bool can_join = has_buffers && ftl_spec_takes(spec, FTL_PARAM_q_operand);
+  return can_join && v[FTL_PARAM_copy] == FTL_SPEC_COPY_CP_ASYNC ? FTL_REFILL_JOINT : FTL_REFILL_EARLY;
 }
 
 // Backward steps refill early, or late where Triton's pipeliner is at work.

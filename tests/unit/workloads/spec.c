@@ -324,3 +324,26 @@ Test(unit_workloads_spec, names_of_enumerated_values_are_their_words) {
     cr_expect_eq(spec.value[ftl_param_find(words[i].name)], words[i].value, "%s=%s", words[i].name, words[i].word);
   }
 }
+
+// In steps of the 4 warps of a CTA, 1024 columns, at most 16.
+Test(unit_workloads_spec, a_named_block_of_a_whole_row_is_kept_in_registers) {
+  static const struct {
+    const char *words;
+    int64_t schedule;
+  } cases[] = {{"block_n=2048", FTL_SCHEDULE_REGISTERS},
+               {"block_n=4096", FTL_SCHEDULE_REGISTERS},
+               {"block_n=1024", FTL_SCHEDULE_REREAD},
+               {"", FTL_SCHEDULE_REREAD},
+               {"block_n=2056", FTL_SCHEDULE_REREAD},
+               {"block_n=17408", FTL_SCHEDULE_REREAD},
+               {"block_n=2048 schedule=reread", FTL_SCHEDULE_REREAD}};
+  static const char *const workloads[] = {"softmax_safe", "softmax_online"};
+  for (size_t w = 0; w < sizeof workloads / sizeof *workloads; w++)
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+      cr_assert_eq(ftl_spec_init(&spec, workloads[w], &error), FTL_OK);
+      cr_assert_eq(spec_set_words(&spec, "heads=2 seqlen_q=64 seqlen_kv=2048 num_warps=4", &error), FTL_OK);
+      cr_assert_eq(spec_set_words(&spec, cases[i].words, &error), FTL_OK, "%s", error.message);
+      cr_assert_eq(ftl_spec_complete(&spec, &error), FTL_OK, "%s", error.message);
+      cr_expect_eq(spec.value[FTL_PARAM_schedule], cases[i].schedule, "%s %s", workloads[w], cases[i].words);
+    }
+}
