@@ -10,6 +10,11 @@ bool ftl_backward_adds_dq(const ftl_spec *spec) {
   return ftl_spec_takes(spec, FTL_PARAM_dq) && spec->value[FTL_PARAM_dq] == FTL_DQ_ATOMICS;
 }
 
+bool ftl_backward_loops_heads(const ftl_spec *spec) {
+  bool is_grouped = spec->value[FTL_PARAM_heads] != spec->value[FTL_PARAM_kv_heads];
+  return is_grouped && ftl_backward_adds_dq(spec) && spec->value[FTL_PARAM_kv_group] == FTL_KV_GROUP_LOOP;
+}
+
 int32_t ftl_backward_padded_columns(int64_t columns) {
   return (int32_t)(ftl_divide_up(columns, FTL_WARP_LANES) * FTL_WARP_LANES);
 }
@@ -55,7 +60,7 @@ ftl_backward ftl_backward_of(ftl_builder *b, const ftl_spec *spec, int64_t num_s
   t->d_q = ftl_builder_tensor(b, "dq", a->dtype, FTL_TENSOR_OUTPUT, queries);
   t->d_k = t->d_k_of_heads = ftl_builder_tensor(b, "dk", a->dtype, FTL_TENSOR_OUTPUT, keys);
   t->d_v = t->d_v_of_heads = ftl_builder_tensor(b, "dv", a->dtype, FTL_TENSOR_OUTPUT, values);
-  if (a->heads != a->kv_heads) declare_parts_of_heads(&f);
+  if (a->heads != a->kv_heads && !ftl_backward_loops_heads(spec)) declare_parts_of_heads(&f);
   t->d_q_sum = -1;
   if (!atomics) return f;
   f.num_sum_rows = num_sum_rows(a, num_sequences);
@@ -84,15 +89,18 @@ static void set_packed_tile(ftl_backward *f) {
   ftl_builder_grid(f->b, f->a.heads * f->packed->num_tiles, false, FTL_TILES_BY_STRIDE);
 }
 
-void ftl_backward_keep(ftl_backward *f, int64_t length, int32_t rows) {
-  if (f->packed != NULL) {
-    set_packed_tile(f);
-    return;
-  }
-  ftl_backward_grid(f, f->a.heads, length, rows);
+void ftl_backward_keep_of_heads(ftl_backward *f, int64_t heads, int64_t length, int32_t rows) {
+  ftl_backward_grid(f, heads, length, rows);
   f->lengths = ftl_attention_lengths_of(f->b, &f->a);
   f->sequence = f->origin = ftl_const(f->b, 0);
   f->row_end = FTL_TENSOR_END;
+}
+
+void ftl_backward_keep(ftl_backward *f, int64_t length, int32_t rows) {
+  if (f->packed != NULL)
+    set_packed_tile(f);
+  else
+    ftl_backward_keep_of_heads(f, f->a.heads, length, rows);
 }
 
 ftl_tile_ref ftl_backward_ref(const ftl_backward *f, int32_t tensor, ftl_expr head, ftl_expr row, int32_t rows,

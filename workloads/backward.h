@@ -31,8 +31,9 @@ typedef struct ftl_backward {
   ftl_expr sequence, origin, row_end;
 } ftl_backward;
 
-// Whether dQ is added up by atomics.
+// Whether dQ is added up by atomics; and whether a CTA walks the queries of all heads that share its keys.
 bool ftl_backward_adds_dq(const ftl_spec *spec);
+bool ftl_backward_loops_heads(const ftl_spec *spec);
 // Of a head's columns those of dQ's sum and of the tiles of its kernel: whole 128-byte lines of fp32.
 int32_t ftl_backward_padded_columns(int64_t columns);
 // Declares all tensors, the same in every launch, so that each has one address. Of packed sequences `spec` is that of
@@ -44,6 +45,8 @@ void ftl_backward_grid(ftl_backward *f, int64_t heads, int64_t length, int32_t r
 // A grid of one CTA for each tile of `rows` rows of each sequence, of which there are `length` where they are equally
 // long; `packed` has such tiles. Sets the tile and its sequence.
 void ftl_backward_keep(ftl_backward *f, int64_t length, int32_t rows);
+// The same of `heads` heads, of sequences that are equally long.
+void ftl_backward_keep_of_heads(ftl_backward *f, int64_t heads, int64_t length, int32_t rows);
 // Rows from `row` of the CTA's sequence on, of a head of a tensor like q or k.
 ftl_tile_ref ftl_backward_ref(const ftl_backward *f, int32_t tensor, ftl_expr head, ftl_expr row, int32_t rows,
                               int32_t columns);

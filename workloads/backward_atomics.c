@@ -216,7 +216,7 @@ static void step_gradients(const fused *p, ftl_expr j) {
   load_d_o(p, next);
   multiply(p, p->d_q, p->d_s, p->k, false);
   load_rows(p, next);
-  ftl_atomic_add(b, sum_ref(p, j), p->d_q);
+  ftl_atomic_add(b, sum_ref(p, j), p->d_q, FTL_ADD_IN_LINES);
   ftl_mma_shared(b, p->d_k, p->d_s, p->q, false);
   ftl_transposed_a(b);
   ftl_release(b, p->d_s);

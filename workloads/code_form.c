@@ -1,5 +1,6 @@
 #include "workloads/code_form.h"
 
+#include "workloads/backward_transposed.h"
 #include "workloads/standard_attention.h"
 
 typedef enum program {
@@ -112,9 +113,18 @@ static program described_program(const ftl_spec *spec, const ftl_arch *arch) {
   return is_attention || spec->workload->user_kernel != NULL ? PROGRAM_BY_HAND : PROGRAM_PLAIN;
 }
 
+static bool adds_dq(const ftl_spec *spec) {
+  return ftl_spec_takes(spec, FTL_PARAM_dq) && spec->value[FTL_PARAM_dq] == FTL_DQ_ATOMICS;
+}
+
+// dQ by atomics as FlashAttention-2's library has it is code=lean or buffered.
+static bool is_backward_by_hand(const ftl_spec *spec) {
+  return spec->value[FTL_PARAM_code] == FTL_CODE_AUTO || spec->value[FTL_PARAM_code] == FTL_CODE_STEPPED;
+}
+
 static program program_of(const ftl_spec *spec, const ftl_arch *arch) {
   if (spec->value[FTL_PARAM_code] == FTL_CODE_PLAIN) return PROGRAM_PLAIN;
-  if (ftl_spec_takes(spec, FTL_PARAM_dq) && spec->value[FTL_PARAM_dq] == FTL_DQ_ATOMICS) return PROGRAM_FLASH2_BWD;
+  if (adds_dq(spec)) return is_backward_by_hand(spec) ? PROGRAM_BY_HAND : PROGRAM_FLASH2_BWD;
   switch (spec->value[FTL_PARAM_code]) {
     case FTL_CODE_STEPPED:
       return PROGRAM_BY_HAND;
@@ -134,14 +144,15 @@ static void resolve(ftl_spec *spec, ftl_param param, int64_t value) {
 
 // With no row maximum to find, which needs scaled scores or scales itself, one multiply-add scales and shifts.
 static int64_t scaling_of(const ftl_spec *spec, const form *f) {
-  bool knows_lse = ftl_spec_takes(spec, FTL_PARAM_dq) && spec->value[FTL_PARAM_dq] == FTL_DQ_KERNEL;
+  bool knows_lse = ftl_spec_takes(spec, FTL_PARAM_dq) && f != &forms[PROGRAM_FLASH2_BWD];
   return knows_lse ? FTL_SCALING_EXPONENT : f->scaling;
 }
 
 // Backward passes find a product's addresses once and step them: FlashAttention-2's, Triton's, and those written by
 // hand (SASS of kernels/attention/flash2_bwd*.h).
 static int64_t code_of(const ftl_spec *spec, const form *f) {
-  return ftl_spec_takes(spec, FTL_PARAM_dq) ? FTL_CODE_LEAN : f->code;
+  bool is_dq_kernel = ftl_spec_takes(spec, FTL_PARAM_dq) && !adds_dq(spec);
+  return is_dq_kernel ? FTL_CODE_LEAN : f->code;
 }
 
 // K and V of a step are one group of cp.async in each of six kernels of kernels/independent with several buffers, by as
@@ -198,7 +209,8 @@ static int64_t mask_steps_of(const ftl_spec *spec, const form *f) {
 void ftl_spec_open_code(ftl_spec *spec) {
   static const ftl_param of_source[] = {FTL_PARAM_code,      FTL_PARAM_scaling, FTL_PARAM_row_sums,
                                         FTL_PARAM_guard,     FTL_PARAM_exp2,    FTL_PARAM_mask_steps,
-                                        FTL_PARAM_q_operand, FTL_PARAM_refill,  FTL_PARAM_head_order};
+                                        FTL_PARAM_q_operand, FTL_PARAM_refill,  FTL_PARAM_head_order,
+                                        FTL_PARAM_p_operand, FTL_PARAM_dq_adds, FTL_PARAM_kv_group};
   for (size_t i = 0; i < sizeof of_source / sizeof *of_source; i++) {
     if (!ftl_spec_takes(spec, of_source[i])) continue;
     spec->value[of_source[i]] = 0;
@@ -213,6 +225,19 @@ static bool is_window_dropped(const ftl_spec *spec, program p) {
   const int64_t *v = spec->value;
   if (p != PROGRAM_FLASH2_FWD && p != PROGRAM_FLASH2_BWD) return false;
   return v[FTL_PARAM_window] > v[FTL_PARAM_seqlen_kv] && v[FTL_PARAM_seqlen_q] <= v[FTL_PARAM_seqlen_kv];
+}
+
+// Where dQ is added up: what the products take, how sums are added to, and who walks grouped heads.
+static void resolve_dq_form(ftl_spec *spec, program p, const ftl_arch *arch) {
+  enum { PAIRS_SINCE_COMPUTE_CAPABILITY = 90 };  // red.global.add.v2.f32
+  bool by_hand = p == PROGRAM_BY_HAND && adds_dq(spec) && ftl_backward_suits_transposed(spec);
+  resolve(spec, FTL_PARAM_p_operand, by_hand ? FTL_P_OPERAND_REGISTERS : FTL_P_OPERAND_SHARED);
+  bool is_transposed = adds_dq(spec) && spec->value[FTL_PARAM_p_operand] == FTL_P_OPERAND_REGISTERS;
+  bool has_pairs = arch->chip_compute_capability >= PAIRS_SINCE_COMPUTE_CAPABILITY;
+  int64_t by_fragments = has_pairs ? FTL_DQ_ADDS_PAIRS : FTL_DQ_ADDS_WORDS;
+  resolve(spec, FTL_PARAM_dq_adds, is_transposed ? by_fragments : FTL_DQ_ADDS_LINES);
+  bool loops = is_transposed && spec->value[FTL_PARAM_lengths] == 0;
+  resolve(spec, FTL_PARAM_kv_group, loops ? FTL_KV_GROUP_LOOP : FTL_KV_GROUP_GRID);
 }
 
 void ftl_spec_resolve_code(ftl_spec *spec, const ftl_arch *arch) {
@@ -233,6 +258,7 @@ void ftl_spec_resolve_code(ftl_spec *spec, const ftl_arch *arch) {
   resolve(spec, FTL_PARAM_q_operand, f->q_operand);
   if (has_async_copies) resolve(spec, FTL_PARAM_refill, refill_of(spec, f));
   // Packed sequences follow each other head by head, whatever the program (packed_batch.h).
+  resolve_dq_form(spec, p, arch);
   bool is_packed = ftl_spec_takes(spec, FTL_PARAM_lengths) && spec->value[FTL_PARAM_lengths] != 0;
   resolve(spec, FTL_PARAM_head_order, is_packed ? FTL_SEQUENCES_FIRST : f->head_order);
 }

@@ -19,6 +19,7 @@
 #include "workloads/backward.h"
 #include "workloads/backward_atomics.h"
 #include "workloads/backward_products.h"
+#include "workloads/backward_transposed.h"
 
 static void set_defaults(ftl_spec *spec) {
   bool has_wgmma = spec->value[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA;
@@ -116,6 +117,15 @@ static ftl_status check_refill(const ftl_spec *spec, bool atomics, ftl_error *er
   return ftl_error_set(error, FTL_INFEASIBLE, "backward steps refill early, or late with dq=kernel");
 }
 
+// What only transposed scores have.
+static ftl_status check_shared(const ftl_spec *spec, ftl_error *error) {
+  int64_t adds = spec->value[FTL_PARAM_dq_adds];
+  bool loops = ftl_backward_loops_heads(spec), by_fragments = adds == FTL_DQ_ADDS_PAIRS || adds == FTL_DQ_ADDS_WORDS;
+  if (!by_fragments && !loops) return ftl_backward_check_atomics(spec, error);
+  return ftl_error_set(error, FTL_INFEASIBLE, "%s: only with p_operand=registers",
+                       loops ? "kv_group=loop" : "dq_adds other than lines");
+}
+
 static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
   static const launch with_kernel[] = {{"flash2_bwd_delta", ftl_backward_write_delta, 0, 0, STREAMS_ROWS},
                                        {"flash2_bwd_dk_dv", ftl_backward_write_dk_dv, 2, 2, KEEPS_KEYS},
@@ -125,13 +135,21 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
                                         {"flash2_bwd_dq_dk_dv", ftl_backward_write_dq_dk_dv, 3, 2, KEEPS_KEYS},
                                         {"flash2_bwd_convert_dq", ftl_backward_convert_dq, 0, 0, CONVERTS_SUM},
                                         {"flash2_bwd_add_heads", ftl_backward_add_up_heads, 0, 0, STREAMS_ROWS}};
+  static const launch transposed[] = {{"flash2_bwd_delta", ftl_backward_write_delta, 0, 0, STREAMS_ROWS},
+                                      {"flash2_bwd_dq_dk_dv", ftl_backward_write_transposed, 3, 2, KEEPS_KEYS},
+                                      {"flash2_bwd_convert_dq", ftl_backward_convert_dq, 0, 0, CONVERTS_SUM},
+                                      {"flash2_bwd_add_heads", ftl_backward_add_up_heads, 0, 0, STREAMS_ROWS}};
   bool atomics = ftl_backward_adds_dq(spec);
-  const launch *all = atomics ? with_atomics : with_kernel;
-  int wanted = spec->value[FTL_PARAM_heads] == spec->value[FTL_PARAM_kv_heads] ? 3 : 4;
+  bool is_transposed = atomics && spec->value[FTL_PARAM_p_operand] == FTL_P_OPERAND_REGISTERS;
+  const launch *all = is_transposed ? transposed : atomics ? with_atomics : with_kernel;
+  bool is_grouped = spec->value[FTL_PARAM_heads] != spec->value[FTL_PARAM_kv_heads];
+  int wanted = is_grouped && !ftl_backward_loops_heads(spec) ? 4 : 3;
   batch c;
   *num_launches = 0;
   ftl_status status = check_refill(spec, atomics, error);
-  if (status == FTL_OK) status = (atomics ? ftl_backward_check_atomics : ftl_backward_check_products)(spec, error);
+  if (status == FTL_OK && is_transposed) status = ftl_backward_check_transposed(spec, error);
+  if (status == FTL_OK && atomics && !is_transposed) status = check_shared(spec, error);
+  if (status == FTL_OK && !atomics) status = ftl_backward_check_products(spec, error);
   if (status == FTL_OK) status = batch_init(&c, spec, error);
   if (status != FTL_OK) return status;
   for (int i = 0; status == FTL_OK && i < wanted; i++) {
@@ -147,7 +165,7 @@ const ftl_workload ftl_workload_flash2_bwd = {
     .doc =
         "FlashAttention-2 backward: delta, then dK and dV by tiles of keys, and dQ by a kernel of its own or by "
         "atomics",
-    .accepts = (FTL_TAKES_ALL | FTL_TAKES(dq) | FTL_TAKES_MASK | FTL_TAKES(dropout_p) | FTL_TAKES(lengths) |
+    .accepts = (FTL_TAKES_ALL | FTL_TAKES_DQ_FORM | FTL_TAKES_MASK | FTL_TAKES(dropout_p) | FTL_TAKES(lengths) |
                 FTL_TAKES_SOFTMAX_FORM | FTL_TAKES(head_order) | FTL_TAKES(refill)) &
                ~(FTL_TAKES(row_sums) | FTL_TAKES(guard) | FTL_TAKES(persistent) | FTL_TAKES(splits) |
                  FTL_TAKES(softmax) | FTL_TAKES(q_operand) | FTL_TAKES(schedule)),

@@ -79,6 +79,9 @@ enum { FTL_CONDITIONS_NCU, FTL_CONDITIONS_STREAM };
 enum { FTL_CACHE_AUTO, FTL_CACHE_COLD, FTL_CACHE_WARM, FTL_CACHE_CHAIN };
 enum { FTL_DETAIL_SAMPLED, FTL_DETAIL_FULL };
 enum { FTL_DQ_KERNEL, FTL_DQ_ATOMICS };
+enum { FTL_P_OPERAND_AUTO, FTL_P_OPERAND_SHARED, FTL_P_OPERAND_REGISTERS };
+enum { FTL_DQ_ADDS_AUTO, FTL_DQ_ADDS_LINES, FTL_DQ_ADDS_PAIRS, FTL_DQ_ADDS_WORDS };
+enum { FTL_KV_GROUP_AUTO, FTL_KV_GROUP_GRID, FTL_KV_GROUP_LOOP };
 enum { FTL_PAGES_CONTIGUOUS, FTL_PAGES_SCATTERED, FTL_PAGES_SHARED_PREFIX };
 enum { FTL_Q_OPERAND_AUTO, FTL_Q_OPERAND_SHARED, FTL_Q_OPERAND_REGISTERS };
 enum { FTL_KV_OPERAND_SHARED, FTL_KV_OPERAND_REGISTERS };
@@ -223,7 +226,8 @@ enum { FTL_MAX_LAUNCHES = 24 };
 #define FTL_TAKES_CLUSTERS (FTL_TAKES(cluster) | FTL_TAKES(tile_scheduler))
 // How a kernel's source writes its softmax.
 #define FTL_TAKES_SOFTMAX_FORM (FTL_TAKES(scaling) | FTL_TAKES(row_sums) | FTL_TAKES(guard) | FTL_TAKES(exp2))
-#define FTL_TAKES_BACKWARD (FTL_TAKES(pass) | FTL_TAKES(dq))
+#define FTL_TAKES_DQ_FORM (FTL_TAKES(dq) | FTL_TAKES(p_operand) | FTL_TAKES(dq_adds) | FTL_TAKES(kv_group))
+#define FTL_TAKES_BACKWARD (FTL_TAKES(pass) | FTL_TAKES_DQ_FORM)
 // Attention's forward pass: all but those of matrix products and of backward passes, L2's priorities, lengths, pages,
 // trees, SparQ, quantised caches, block masks, dropout, clusters, FlashAttention-3's overlap, forms of the softmax,
 // steps that mask, times of refills, columns of padding, warps side by side, the order of heads and where K and V are.

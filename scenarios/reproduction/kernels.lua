@@ -52,7 +52,7 @@ end
 
 local function flash2_bwd(row)
   return { workload = "flash2_bwd", dq = "atomics", block_m = row.head_dim == 64 and 128 or 64, block_n = 128,
-           num_warps = 8, mma = "mma", scaling = "exponent", exp2 = "ftz" }
+           num_warps = 8, mma = "mma", code = "lean", scaling = "exponent", exp2 = "ftz" }
 end
 
 -- FlashAttention-3 as of its paper: hopper/flash_fwd_launch_template.h. Three consumers of 64 rows for head_dim 64, else

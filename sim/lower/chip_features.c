@@ -107,6 +107,16 @@ static ftl_status check_ring_rows(const ftl_tile_program *tile, ftl_copy copy, f
   return FTL_OK;
 }
 
+// red.global.add.v2.f32.
+static ftl_status check_atomics(const ftl_tile_program *tile, const ftl_arch *arch, ftl_error *error) {
+  enum { PAIRS_SINCE_COMPUTE_CAPABILITY = 90 };
+  if (arch->chip_compute_capability >= PAIRS_SINCE_COMPUTE_CAPABILITY) return FTL_OK;
+  for (int32_t i = 0; i < tile->num_ops; i++)
+    if (tile->ops[i].kind == FTL_TILE_ATOMIC_ADD && tile->ops[i].add_order == FTL_ADD_IN_PAIRS)
+      return lacks(arch, "adding in pairs", "atomics of two words (compute capability 9.0)", error);
+  return FTL_OK;
+}
+
 ftl_status ftl_lower_check_features(const ftl_tile_program *tile, const ftl_arch *arch, ftl_copy copy,
                                     ftl_error *error) {
   ftl_status status = check_dtypes(tile, arch, error);
@@ -114,5 +124,6 @@ ftl_status ftl_lower_check_features(const ftl_tile_program *tile, const ftl_arch
   if (status == FTL_OK) status = check_threads(tile, arch, error);
   if (status == FTL_OK) status = check_cluster(tile, arch, copy, error);
   if (status == FTL_OK) status = check_roles(tile, copy, error);
+  if (status == FTL_OK) status = check_atomics(tile, arch, error);
   return status == FTL_OK ? check_ring_rows(tile, copy, error) : status;
 }

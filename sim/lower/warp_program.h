@@ -147,7 +147,7 @@ typedef struct ftl_warp_loop {
 // row + warp * warp_row_step, each `bytes` bytes from `column_byte` on. Rows and columns beyond the tensor are skipped.
 // Where several warps share a row (row_warps > 1), those of one row follow each other: warp w has row
 // row + w / row_warps * warp_row_step and the bytes from column_byte + w % row_warps * warp_column_bytes on.
-enum { FTL_LANE_WORDS = 4 };  // of 4 bytes that a lane's 16 are
+enum { FTL_LANE_WORDS = 4, FTL_PAIR_WORDS = 2 };  // of 4 bytes that a lane's 16, or a fragment's 8, are
 typedef struct ftl_access {
   uint16_t ref;  // tile reference
   uint16_t num_rows;
@@ -159,7 +159,7 @@ typedef struct ftl_access {
   int32_t warp_column_bytes;  // 0: the warps of a row touch the same bytes
   bool first_of_row;          // only the first of the warps of a row touches anything
   bool is_reread;             // bytes that the warp has read before: each row of a page that looks its entry up
-  bool in_words;              // each of FTL_LANE_WORDS repetitions of the instruction has a word of every lane
+  bool in_words;              // each of FTL_LANE_WORDS repetitions (RED: FTL_PAIR_WORDS) of the instruction has a word of every lane
   bool in_subwords;           // less than 4 bytes a lane
   bool is_local;  // spill slots row .. row + num_rows - 1 of 128 bytes each, private to the warp; no ref, warp step
 } ftl_access;

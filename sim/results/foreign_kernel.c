@@ -271,6 +271,7 @@ static ftl_status set_sdpa_flash_bwd(ftl_spec *spec, const ftl_measurement *row,
                                     {FTL_PARAM_num_warps, 8},
                                     {FTL_PARAM_num_stages, 2}};
   ftl_status status = ftl_columns_set(spec, FTL_PARAM_dq, "atomics", error);
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_code, "lean", error);
   if (status == FTL_OK) status = SET_NUMBERS(spec, known, error);
   if (status == FTL_OK) status = set_instructions(spec, "mma", "cp_async", error);
   return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_layout, "bhsd", error) : status;

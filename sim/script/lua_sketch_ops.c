@@ -236,7 +236,8 @@ static int value_atomic_add(lua_State *lua) {
   int32_t value;
   ftl_sketch *sketch = begin_value(lua, &value);
   const ftl_value *info = info_of(sketch, value);
-  ftl_atomic_add(sketch->builder, ftl_sketch_to_ref(lua, sketch, 2, info->rows, info->columns), value);
+  ftl_atomic_add(sketch->builder, ftl_sketch_to_ref(lua, sketch, 2, info->rows, info->columns), value,
+                 FTL_ADD_IN_LINES);
   return ftl_sketch_give_back(lua, sketch);
 }
 

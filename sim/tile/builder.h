@@ -193,7 +193,7 @@ void ftl_convert(ftl_builder *builder, int32_t dst, int32_t a);
 void ftl_convert_positive(ftl_builder *builder, int32_t dst, int32_t a);
 void ftl_store(ftl_builder *builder, ftl_tile_ref ref, int32_t a, int32_t staging_ring);
 // Adds to what the tensor holds; CTAs that add to the same elements do so in any order.
-void ftl_atomic_add(ftl_builder *builder, ftl_tile_ref ref, int32_t a);
+void ftl_atomic_add(ftl_builder *builder, ftl_tile_ref ref, int32_t a, ftl_add_order order);
 void ftl_store_rows(ftl_builder *builder, ftl_tile_ref ref, int32_t a);
 void ftl_store_merged(ftl_builder *builder, ftl_tile_ref ref, int32_t output, int32_t row_max, int32_t row_sum,
                       float scale_log2, int32_t output_staging, int32_t rows_staging);

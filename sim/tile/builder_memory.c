@@ -100,8 +100,12 @@ void ftl_store(ftl_builder *builder, ftl_tile_ref ref, int32_t a, int32_t stagin
   store_op(builder, FTL_TILE_STORE, ref, a, staging_ring);
 }
 
-void ftl_atomic_add(ftl_builder *builder, ftl_tile_ref ref, int32_t a) {
-  store_op(builder, FTL_TILE_ATOMIC_ADD, ref, a, -1);
+void ftl_atomic_add(ftl_builder *builder, ftl_tile_ref ref, int32_t a, ftl_add_order order) {
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_ATOMIC_ADD);
+  op.ref = ref;
+  op.a = ftl_value_operand(a);
+  op.add_order = order;
+  ftl_builder_add_op(builder, op);
 }
 
 void ftl_store_merged(ftl_builder *builder, ftl_tile_ref ref, int32_t output, int32_t row_max, int32_t row_sum,

@@ -16,6 +16,13 @@ typedef struct ftl_loop_part {
   bool once;
 } ftl_loop_part;
 
+// How ATOMIC_ADD's lanes hold what an instruction adds.
+typedef enum ftl_add_order {
+  FTL_ADD_IN_LINES,  // 32 adjacent words, whichever elements their registers hold
+  FTL_ADD_IN_PAIRS,  // two adjacent words of 8 rows, 4 lanes a row, as the fragments have them (red.v2.f32)
+  FTL_ADD_IN_WORDS   // every other word of those, by two instructions
+} ftl_add_order;
+
 // What each does stands above it; dst, a, b, c are register values, `ring` and `ref` the op's own.
 typedef enum ftl_tile_op_kind {
   // ---- control ----
@@ -122,10 +129,8 @@ typedef enum ftl_tile_op_kind {
   // role fills, all of whose stages the role holds. A ring of a part of the columns stages them piece after piece,
   // through its stages in turn. Row-wise tiles: direct. A role of one group.
   FTL_TILE_STORE,
-  // ref (fp32) += a (fp32 TILE held as fragments): other CTAs add to the same elements, in any order. Lanes add
-  // adjacent
-  // words, whichever elements their registers hold, as long as whoever reads the sum back holds it alike. A role of one
-  // group.
+  // ref (fp32) += a (fp32 TILE held as fragments): other CTAs add to the same elements, in any order, by add_order. Of
+  // lines whoever reads the sum back holds it alike. A role of one group.
   FTL_TILE_ATOMIC_ADD,
   // ref (one column) <- a (ROWS, whole); of warps side by side the first stores, of groups the first its copy.
   FTL_TILE_STORE_ROWS,
@@ -184,6 +189,7 @@ typedef struct ftl_tile_op {
   bool in_shared;      // REDUCE_WARPS: see ftl_reduce_in_shared
   bool by_sign;        // DROPOUT
   bool positive;       // CONVERT
+  ftl_add_order add_order;  // ATOMIC_ADD
   bool by_threads;     // LOOP
   bool is_condition;   // LOOP: the source has a condition here, what stands in it runs once at most
   ftl_loop_part part;  // LOOP by threads

@@ -205,6 +205,9 @@ static void write_part(FILE *out, const ftl_tile_program *program, const ftl_til
     case 'm':
       fprintf(out, "%g", (double)op->a.immediate);
       break;
+    case 'w':
+      if (op->add_order != FTL_ADD_IN_LINES) fputs(op->add_order == FTL_ADD_IN_PAIRS ? " in pairs" : " in words", out);
+      break;
     case 'n':
       fprintf(out, "%d", op->count);
       break;
@@ -230,7 +233,7 @@ static void write_part(FILE *out, const ftl_tile_program *program, const ftl_til
 
 // The operations that are written from a form: $d destination, $t its type, $a $b $c operands, $x what is converted, $m
 // immediate, $n count, $o what lies outside of a reference, $f reduction, $r ring, $q ring of A, $s ring of scales, $p
-// place in memory. NULL: not one of them.
+// place in memory, $w how atomics add. NULL: not one of them.
 static const char *form_of(ftl_tile_op_kind kind) {
   static const char *const forms[NUM_KINDS] = {
       [FTL_TILE_END_LOOP] = "end",
@@ -250,7 +253,7 @@ static const char *form_of(ftl_tile_op_kind kind) {
       [FTL_TILE_GATHER] = "$d = $f over groups of $a, by rows, through $r",
       [FTL_TILE_CONVERT] = "$d = $t($x)",
       [FTL_TILE_STORE_MERGED] = "$p <- merged over groups: $a with maxima $b, sums $c, through $r",
-      [FTL_TILE_ATOMIC_ADD] = "$p += $a",
+      [FTL_TILE_ATOMIC_ADD] = "$p += $a$w",
       [FTL_TILE_TOP] = "$d = numbers of the $n largest of $a",
   };
   return forms[kind];

@@ -352,8 +352,9 @@ static void find_ref_steps(ftl_gpu_run *run) {
 // L2 is given for what a launch stores what the SM that ran in detail gave it.
 static void find_store_cost(ftl_gpu_run *run) {
   const ftl_sm_counters *sm = &run->times->storing;
-  ftl_traffic_set_store_cost(run->traffic, sm->global_store_bytes / FTL_SECTOR_BYTES, sm->global_store_sectors,
-                             sm->global_store_masks);
+  ftl_stored_parts stored = {sm->global_store_bytes, sm->global_store_sectors, sm->global_store_masks};
+  ftl_stored_parts added = {sm->added_bytes, sm->added_sectors, sm->added_requests};
+  ftl_traffic_set_store_costs(run->traffic, stored, added);
 }
 
 static void find_work(ftl_gpu_run *run) {

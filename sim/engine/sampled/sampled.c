@@ -193,7 +193,15 @@ static void fill_sm(const ftl_launch *launch, const ftl_static_work *work, const
   sm->local_sectors = scaled_down(typical->local_sectors, work->warp_insts, insts);
   sm->global_store_bytes = scaled_down(storing->global_store_bytes, work->warp_insts, storing->warp_insts);
   sm->global_store_sectors = scaled_down(storing->global_store_sectors, work->warp_insts, storing->warp_insts);
+  sm->added_bytes = scaled_down(storing->added_bytes, work->warp_insts, storing->warp_insts);
+  sm->added_sectors = scaled_down(storing->added_sectors, work->warp_insts, storing->warp_insts);
   fill_stalls(typical, sm);
+}
+
+// An atomic's sectors are sent for each instruction that has words of them.
+static int64_t added_sectors(const ftl_traffic_counts *counts, const ftl_sm_counters *sm) {
+  int64_t once = sm->added_bytes / FTL_SECTOR_BYTES, sent = scaled_down(counts->atomic_sectors, sm->added_sectors, once);
+  return sent > counts->atomic_sectors ? sent : counts->atomic_sectors;
 }
 
 // A sector that is stored in parts is sent for each of those that L1 does not merge, as in the SM that ran in detail,
@@ -201,7 +209,7 @@ static void fill_sm(const ftl_launch *launch, const ftl_static_work *work, const
 static int64_t written_sectors(const ftl_traffic_counts *counts, const ftl_sm_counters *sm) {
   int64_t once = sm->global_store_bytes / FTL_SECTOR_BYTES, touched = counts->store_sectors - counts->atomic_sectors;
   int64_t sent = scaled_down(counts->store_bytes / FTL_SECTOR_BYTES, sm->global_store_sectors, once);
-  return (sent > touched ? sent : touched) + counts->atomic_sectors;
+  return (sent > touched ? sent : touched) + added_sectors(counts, sm);
 }
 
 // Of lines that several tiles share the sample may have too few that are fetched.

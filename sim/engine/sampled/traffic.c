@@ -473,7 +473,7 @@ int64_t ftl_traffic_stores_taken(const ftl_traffic *traffic, int64_t made_ticks,
 }
 
 static void add_intake(const ftl_traffic *traffic, int64_t num_sectors, bool is_atomic, ftl_store_intake *sum) {
-  const ftl_store_intake *cost = is_atomic ? &traffic->whole_store_cost : &traffic->store_cost;
+  const ftl_store_intake *cost = is_atomic ? &traffic->add_cost : &traffic->store_cost;
   sum->l2_ticks += num_sectors * cost->l2_ticks;
   sum->sm_ticks += num_sectors * cost->sm_ticks;
 }

@@ -77,8 +77,7 @@ typedef struct ftl_traffic {
   bool is_in_groups;            // the walk is, of iterations: too long to look at each channel
   int64_t l2_sector_ticks, far_sector_ticks;
   int64_t read_request_ticks;                 // of L2's intake, for a sector read
-  ftl_store_intake whole_store_cost;          // of a sector written whole
-  ftl_store_intake store_cost;                // of one that is written as the launch stores, in parts perhaps
+  ftl_store_intake store_cost, add_cost;      // of a sector as the launch stores it, or adds to it: in parts perhaps
   int64_t waiting_stores_ticks;               // for what waits in the SMs and holds up no CTA
   int64_t dram_read_ticks, dram_write_ticks;  // of a sector; of one written, with what it costs the reads around it
   int64_t ask_sector_ticks, sm_sector_ticks, gpc_sector_ticks;
@@ -138,8 +137,12 @@ int64_t ftl_traffic_take_stores(ftl_traffic *traffic, const ftl_store_intake *in
 // The same of stores handed on at made_ticks that would be taken at end_ticks, by what others have stored since: side
 // by side.
 int64_t ftl_traffic_stores_taken(const ftl_traffic *traffic, int64_t made_ticks, int64_t end_ticks);
-// Of stores that send `sectors` with `masks` to L2 for `once` that they write. Until it is called they send each once.
-void ftl_traffic_set_store_cost(ftl_traffic *traffic, int64_t once, int64_t sectors, int64_t masks);
+// What an SM sent to L2 for `bytes` that it wrote, or added to.
+typedef struct ftl_stored_parts {
+  int64_t bytes, sectors, masks;
+} ftl_stored_parts;
+// Of stores and of atomics as those. Until it is called they send each sector once.
+void ftl_traffic_set_store_costs(ftl_traffic *traffic, ftl_stored_parts stored, ftl_stored_parts added);
 
 // Makes the uses of L2 that were put off, for who asks its contents himself.
 void ftl_traffic_settle(ftl_traffic *traffic);

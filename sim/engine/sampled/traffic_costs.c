@@ -49,19 +49,22 @@ static int64_t ask_sector_ticks(const ftl_launch *launch) {
 static void set_intake_costs(ftl_traffic *traffic, int64_t sm_khz) {
   const ftl_arch *arch = traffic->arch;
   int64_t l2 = sector_ticks(arch->l2_num_slices * arch->l2_slice_intake_bytes_per_cycle, arch->clock_l2_khz, sm_khz);
-  traffic->whole_store_cost =
+  traffic->store_cost = traffic->add_cost =
       (ftl_store_intake){.l2_ticks = l2, .sm_ticks = sector_ticks(arch->l1_store_bytes_per_cycle, sm_khz, sm_khz)};
-  traffic->store_cost = traffic->whole_store_cost;
   traffic->read_request_ticks = l2 * arch->l2_read_request_bytes / arch->l1_line_bytes;
   traffic->waiting_stores_ticks = l2 * arch->chip_num_sms * arch->noc_store_buffer_bytes / FTL_SECTOR_BYTES;
 }
 
-void ftl_traffic_set_store_cost(ftl_traffic *traffic, int64_t once, int64_t sectors, int64_t masks) {
-  int64_t sent = sectors + masks * traffic->arch->l1_byte_mask_sectors;
+static void scale_cost(ftl_store_intake *cost, const ftl_arch *arch, ftl_stored_parts parts) {
+  int64_t sent = parts.sectors + parts.masks * arch->l1_byte_mask_sectors, once = parts.bytes / FTL_SECTOR_BYTES;
   if (once == 0 || sent <= once) return;
-  const ftl_store_intake *whole = &traffic->whole_store_cost;
-  traffic->store_cost = (ftl_store_intake){.l2_ticks = scaled_up(whole->l2_ticks, sent, once),
-                                           .sm_ticks = scaled_up(whole->sm_ticks, sent, once)};
+  cost->l2_ticks = scaled_up(cost->l2_ticks, sent, once);
+  cost->sm_ticks = scaled_up(cost->sm_ticks, sent, once);
+}
+
+void ftl_traffic_set_store_costs(ftl_traffic *traffic, ftl_stored_parts stored, ftl_stored_parts added) {
+  scale_cost(&traffic->store_cost, traffic->arch, stored);
+  scale_cost(&traffic->add_cost, traffic->arch, added);
 }
 
 void ftl_traffic_set_costs(ftl_traffic *traffic, const ftl_launch *launch, const ftl_dram_rate *rate) {

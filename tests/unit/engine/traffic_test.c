@@ -442,10 +442,30 @@ Test(unit_engine_traffic, stores_take_of_l2_and_of_their_sm_what_they_send) {
   cr_expect_float_eq((double)milli(whole.l2_ticks), L2_MILLI, 20);
   cr_expect_float_eq((double)milli(whole.sm_ticks), SM_MILLI, 200);
   // halves of sectors that do not merge: twice the sectors, each with a mask
-  ftl_traffic_set_store_cost(&c->traffic, 8, 16, 16);
+  ftl_traffic_set_store_costs(&c->traffic, (ftl_stored_parts){256, 16, 16}, (ftl_stored_parts){0});
   ftl_store_intake halves = store(c, 1);
   cr_expect_float_eq((double)halves.l2_ticks, 4.0 * (double)whole.l2_ticks, 4096);
   cr_expect_float_eq((double)halves.sm_ticks, 4.0 * (double)whole.sm_ticks, 4096);
+  release_chip(c);
+}
+
+// Lines of atomics: five sectors for four. In words each of 8 rows' sectors is sent twice, and with each a sector more.
+Test(unit_engine_traffic, atomics_take_a_sector_more_for_each_request) {
+  chip *c = make_chip();
+  ftl_tile_run run = tile_at(0);
+  const struct {
+    ftl_stored_parts added;
+    double times;
+  } orders[] = {{{128, 4, 1}, 1.25}, {{256, 16, 16}, 4.0}};
+  double whole = (double)store(c, 1).l2_ticks;
+  for (int i = 0; i < 2; i++) {
+    chip *d = make_chip();
+    ftl_store_intake intake = {0};
+    ftl_traffic_set_store_costs(&d->traffic, (ftl_stored_parts){0}, orders[i].added);
+    cr_assert(ftl_traffic_try_store(&d->traffic, &run, 0, true, 0, &intake));
+    cr_expect_float_eq((double)intake.l2_ticks, orders[i].times * whole, 4096);
+    release_chip(d);
+  }
   release_chip(c);
 }
 

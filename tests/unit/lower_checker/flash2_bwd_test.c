@@ -72,6 +72,28 @@ Test(unit_lower_flash2_bwd, launches_with_atomics_are_proved) {
       for (int launch = 0; launch < cases[i].num_launches; launch++) prove(archs[a], cases[i].parameters, launch);
 }
 
+Test(unit_lower_flash2_bwd, launches_of_transposed_scores_are_proved) {
+  static const struct {
+    const char *parameters;
+    int num_launches;
+  } cases[] = {
+      {"heads=2 seqlen=256 head_dim=64 block_n=64 num_warps=4", 3},
+      {"kv_group=loop heads=2 kv_heads=1 seqlen=200 head_dim=32 head_dim_v=64 block_n=64 num_warps=4 dq_adds=words", 3},
+      {"kv_group=loop heads=4 kv_heads=2 seqlen_q=100 seqlen_kv=300 head_dim=64 block_n=128 causal=1 num_stages=1 dq_adds=lines", 3},
+      {"heads=4 kv_heads=2 seqlen_q=300 seqlen_kv=70 head_dim=40 block_m=32 block_n=64 num_warps=4 causal=1 "
+       "kv_group=grid",
+       4},
+      {"kv_group=loop heads=2 kv_heads=1 seqlen=200 head_dim=64 block_m=32 block_n=64 num_warps=4 dropout_p=0.1 causal=1", 3},
+  };
+  char parameters[256];
+  for (int a = 0; a < NUM_ARCHS; a++)
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+      for (int launch = 0; launch < cases[i].num_launches; launch++) {
+        snprintf(parameters, sizeof parameters, "dq=atomics mma=mma p_operand=registers %s", cases[i].parameters);
+        prove(archs[a], parameters, launch);
+      }
+}
+
 Test(unit_lower_flash2_bwd, launches_that_drop_hide_or_pack_are_proved) {
   static const char *const kernels[] = {"dq=kernel mma=mma heads=2 head_dim=64 block_m=32 block_n=64 num_stages=1",
                                         "dq=kernel heads=2 head_dim=64 block_m=32 block_n=64 num_stages=1",

@@ -72,7 +72,7 @@ Test(unit_tile_put, what_was_put_is_an_operand_stored_either_way) {
 Test(unit_tile_put, ctas_that_add_to_the_same_tile_add_up) {
   put_sketch p = begin(1, 1);
   ftl_fill(p.s.b, p.accumulator, 1.5f);
-  ftl_atomic_add(p.s.b, ref_of(&p, p.sum), p.accumulator);
+  ftl_atomic_add(p.s.b, ref_of(&p, p.sum), p.accumulator, FTL_ADD_IN_LINES);
   ftl_builder_grid(p.s.b, 7, false, FTL_TILES_BY_STRIDE);
   float x[NUM_ELEMENTS], y[NUM_ELEMENTS], sum[NUM_ELEMENTS] = {[0] = 100};
   float *tensors[] = {x, y, sum};
@@ -111,7 +111,7 @@ Test(unit_tile_put, what_was_put_is_waited_for) {
 Test(unit_tile_put, atomics_add_fp32) {
   put_sketch p = begin(1, 1);
   ftl_fill(p.s.b, p.accumulator, 0);
-  ftl_atomic_add(p.s.b, ref_of(&p, p.s.y), p.accumulator);
+  ftl_atomic_add(p.s.b, ref_of(&p, p.s.y), p.accumulator, FTL_ADD_IN_LINES);
   sketch_assert_refused(&p.s, "atomics add fp32");
 }
 

@@ -114,7 +114,7 @@ Test(unit_workloads_code_form, flash_attention_2_drops_a_window_that_hides_nothi
   CHECK("flash2_fwd", FLASH2 "window=257", {FTL_PARAM_window, 0});
   CHECK("flash2_fwd", FLASH2 "window=256", {FTL_PARAM_window, 256});
   CHECK("flash2_fwd", FLASH2 "seqlen_q=257 window=257", {FTL_PARAM_window, 257});
-  CHECK("flash2_bwd", FORWARD "dq=atomics mma=mma window=257", {FTL_PARAM_window, 0});
+  CHECK("flash2_bwd", FORWARD "dq=atomics mma=mma code=lean window=257", {FTL_PARAM_window, 0});
   CHECK("flash2_fwd", FORWARD "mma=mma window=257", {FTL_PARAM_window, 257});
 }
 
@@ -210,20 +210,47 @@ Test(unit_workloads_code_form, loads_to_registers_refill_no_buffer_early) {
 }
 
 Test(unit_workloads_code_form, the_backward_pass_and_eager_kernels_are_libraries) {
-  CHECK("flash2_bwd", FORWARD "mma=mma copy=cp_async", {FTL_PARAM_dq, FTL_DQ_ATOMICS}, {FTL_PARAM_code, FTL_CODE_LEAN},
+  CHECK("flash2_bwd", FORWARD "mma=mma copy=cp_async code=lean", {FTL_PARAM_dq, FTL_DQ_ATOMICS},
         {FTL_PARAM_scaling, FTL_SCALING_SCORES}, {FTL_PARAM_exp2, FTL_EXP2_IEEE},
-        {FTL_PARAM_head_order, FTL_SEQUENCES_FIRST});
+        {FTL_PARAM_head_order, FTL_SEQUENCES_FIRST}, {FTL_PARAM_p_operand, FTL_P_OPERAND_SHARED},
+        {FTL_PARAM_dq_adds, FTL_DQ_ADDS_LINES}, {FTL_PARAM_kv_group, FTL_KV_GROUP_GRID});
   CHECK("flash2_bwd", FORWARD "dq=kernel mma=mma copy=cp_async", {FTL_PARAM_code, FTL_CODE_LEAN},
         {FTL_PARAM_scaling, FTL_SCALING_EXPONENT}, {FTL_PARAM_exp2, FTL_EXP2_FTZ},
         {FTL_PARAM_head_order, FTL_HEADS_FIRST});
   CHECK("flash2_bwd", FORWARD "dq=kernel mma=wgmma copy=cp_async", {FTL_PARAM_code, FTL_CODE_LEAN},
         {FTL_PARAM_scaling, FTL_SCALING_EXPONENT}, {FTL_PARAM_exp2, FTL_EXP2_FTZ});
   CHECK("flash2_bwd", FORWARD "dq=atomics mma=mma copy=cp_async code=plain", {FTL_PARAM_scaling, FTL_SCALING_EXPONENT},
-        {FTL_PARAM_exp2, FTL_EXP2_FTZ}, {FTL_PARAM_head_order, FTL_HEADS_FIRST});
+        {FTL_PARAM_exp2, FTL_EXP2_FTZ}, {FTL_PARAM_head_order, FTL_HEADS_FIRST},
+        {FTL_PARAM_p_operand, FTL_P_OPERAND_SHARED}, {FTL_PARAM_dq_adds, FTL_DQ_ADDS_LINES});
   CHECK("standard_attention", FORWARD "mma=mma copy=cp_async elementwise=eager_einsum",
         {FTL_PARAM_code, FTL_CODE_LEAN});
   CHECK("standard_attention", FORWARD "mma=mma copy=cp_async elementwise=eager_baddbmm",
         {FTL_PARAM_code, FTL_CODE_LEAN});
+}
+
+// Transposed scores where each warp has 16 keys and more, and a lane of them at most 224 numbers of S, dP, P, dS, dK and
+// dV: of 128 keys on 8 warps (3 * 64 + 2 * 128) / 2 = 224 at block_m 64 and head_dim 128.
+Test(unit_workloads_code_form, a_backward_pass_by_hand_keeps_keys_with_a_warp) {
+#define BACKWARD "heads=4 kv_heads=2 seqlen=256 mma=mma copy=cp_async "
+  CHECK("flash2_bwd", BACKWARD "head_dim=128 block_m=64 block_n=128 num_warps=8", {FTL_PARAM_code, FTL_CODE_STEPPED},
+        {FTL_PARAM_scaling, FTL_SCALING_EXPONENT}, {FTL_PARAM_exp2, FTL_EXP2_FTZ},
+        {FTL_PARAM_head_order, FTL_HEADS_FIRST}, {FTL_PARAM_refill, FTL_REFILL_EARLY},
+        {FTL_PARAM_p_operand, FTL_P_OPERAND_REGISTERS}, {FTL_PARAM_dq_adds, FTL_DQ_ADDS_PAIRS},
+        {FTL_PARAM_kv_group, FTL_KV_GROUP_LOOP});
+  static const char *const shared[] = {"head_dim=128 block_m=80 block_n=128 num_warps=8",
+                                       "head_dim=136 block_m=64 block_n=128 num_warps=8",
+                                       "head_dim=64 block_m=64 block_n=64 num_warps=8",
+                                       "head_dim=64 block_m=48 block_n=64 num_warps=4 dropout_p=0.1",
+                                       "head_dim=64 block_m=64 block_n=64 num_warps=4 code=lean"};
+  char params[160];
+  for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {
+    snprintf(params, sizeof params, BACKWARD "%s", shared[i]);
+    CHECK("flash2_bwd", params, {FTL_PARAM_p_operand, FTL_P_OPERAND_SHARED}, {FTL_PARAM_dq_adds, FTL_DQ_ADDS_LINES},
+          {FTL_PARAM_kv_group, FTL_KV_GROUP_GRID});
+  }
+  CHECK("flash2_bwd", "heads=4 kv_heads=2 lengths=100:200 head_dim=64 mma=mma copy=cp_async",
+        {FTL_PARAM_p_operand, FTL_P_OPERAND_REGISTERS}, {FTL_PARAM_kv_group, FTL_KV_GROUP_GRID});
+#undef BACKWARD
 }
 
 Test(unit_workloads_code_form, packed_sequences_come_before_heads_whatever_the_program) {
