@@ -16,14 +16,14 @@
 // that ptxas does more for. Chosen on the calibration part of the measurements (docs/model_lowering.md).
 enum { MAX_SQUEEZE_PCT = 3, MAX_ORDER_SQUEEZE_PCT = 14, MAX_ROW_SQUEEZE_PCT = 4 };
 enum { EAGER_SQUEEZE_PCT = 8, EAGER_ORDER_SQUEEZE_PCT = 17 };
-enum { STEPPED_SQUEEZE_PCT = 14, STEPPED_ORDER_SQUEEZE_PCT = 20 };
+enum { STEPPED_SQUEEZE_PCT = 2 };
 // ptxas gives accumulators and operands of wgmmas registers from R24 on, whatever else a thread has (SASS of
 // kernels/products/product_wgmma.h and kernels/foreign/triton_descriptors.py), and reports two more than the last one
 // used.
 enum { FIRST_ACCUMULATOR = 24, RESERVED_REGISTERS = 2 };
 // Of attention beyond the order that is run: four blocks of fragments. ptxas has 8 to 12 alive at once (SASS of eight
 // loops of kernels/attention/flash2_mma.h with several stages), that order four.
-enum { MAX_REGISTERS_AHEAD = 4 * 4 };
+enum { MAX_REGISTERS_AHEAD = 4 * 4, STEPPED_REGISTERS_AHEAD = 8 * 4, WARPS_WITH_NONE_AHEAD = 3 };
 
 // ---- building ----
 typedef struct builder {
@@ -163,21 +163,27 @@ static bool is_eager_for(const builder *b, const ftl_select *s, int32_t step) {
   return step == ftl_registers_for_ctas(b->arch, num_warps, num_warps > sides ? 2 : 3);
 }
 
-// Stepped addresses leave more to be worked out again: chosen by kernels/measurements/registers_independent.csv.
-static int32_t eager_squeeze_pct(const builder *b) {
-  return b->options.plain_code ? EAGER_SQUEEZE_PCT : STEPPED_SQUEEZE_PCT;
+// Attention with mma.sync by an unknown author: kernels/measurements/registers_independent.csv.
+static bool is_stepped(const builder *b, const ftl_select *s) {
+  bool is_by_hand = b->options.is_cuda && !b->options.plain_code && !b->options.buffers_fragments;
+  return is_by_hand && b->options.mma == FTL_MMA_MMA && !ftl_select_multiplies_one_a(s);
 }
 
-static int32_t eager_order_squeeze_pct(const builder *b) {
-  return b->options.plain_code ? EAGER_ORDER_SQUEEZE_PCT : STEPPED_ORDER_SQUEEZE_PCT;
+// By how much of an occupancy step registers may miss it for another order to be looked for, and for instructions to be
+// added. Stepped addresses leave little to be worked out again: ptxas goes for no other step than the eager ones.
+static int32_t order_squeeze_pct(const builder *b, const ftl_select *s, bool is_eager) {
+  if (is_stepped(b, s)) return is_eager ? STEPPED_SQUEEZE_PCT : 0;
+  return is_eager ? EAGER_ORDER_SQUEEZE_PCT : MAX_ORDER_SQUEEZE_PCT;
 }
+
+static int32_t squeeze_pct(bool is_eager) { return is_eager ? EAGER_SQUEEZE_PCT : MAX_SQUEEZE_PCT; }
 
 // Whether a role that misses an occupancy step by so much may take more instructions to fit it. Roles with wgmma never
 // do: with one buffer ptxas gives 130 and 132 registers where the step is 128 (kernels/measurements/registers.csv).
 static bool may_add_instructions(const builder *b, const ftl_role *role, int32_t missed_by, int32_t step,
                                  bool is_eager) {
   if (!ftl_select_has_products(b->tile, role)) return true;
-  int32_t most_pct = is_eager ? eager_squeeze_pct(b) : MAX_SQUEEZE_PCT;
+  int32_t most_pct = squeeze_pct(is_eager);
   return b->options.mma != FTL_MMA_WGMMA && missed_by <= step * most_pct / 100;
 }
 
@@ -225,8 +231,7 @@ static ftl_status draft_role_to_fit(builder *b, ftl_select *s, role_draft *how, 
   int32_t missed_by = result->registers_per_thread - tight.cap;
   if (tight.cap < registers_of_wgmmas(b, result)) return FTL_OK;
   bool has_products = ftl_select_has_products(b->tile, role), is_eager = is_eager_for(b, s, tight.cap);
-  int32_t order_pct = is_eager ? eager_order_squeeze_pct(b) : MAX_ORDER_SQUEEZE_PCT;
-  int32_t most_pct = has_products ? order_pct : MAX_ROW_SQUEEZE_PCT;
+  int32_t most_pct = has_products ? order_squeeze_pct(b, s, is_eager) : MAX_ROW_SQUEEZE_PCT;
   if (missed_by > tight.cap * most_pct / 100) return FTL_OK;
   int32_t most_insts = may_add_instructions(b, role, missed_by, tight.cap, is_eager) ? INT32_MAX : s->draft.num_insts;
   bool fits = false;
@@ -251,16 +256,24 @@ static bool loads_fragments(const ftl_draft *draft) {
   return false;
 }
 
+// Of stepped code whose registers let three warps onto a sub-core none.
+static int32_t most_registers_ahead(const builder *b, const ftl_select *s, int32_t registers) {
+  if (ftl_select_multiplies_one_a(s)) return INT32_MAX;
+  if (!is_stepped(b, s)) return MAX_REGISTERS_AHEAD;
+  int32_t sides = (int32_t)b->arch->sm_num_subcores;
+  return registers > ftl_registers_for_ctas(b->arch, sides, WARPS_WITH_NONE_AHEAD) ? STEPPED_REGISTERS_AHEAD : 0;
+}
+
 // What ptxas reports where it loads fragments a k step ahead, in the registers that cost no warp a sub-core: the role
-// is drafted so, and its registers are counted; of attention four blocks more at most than in the order that is run.
+// is drafted so, and its registers are counted; of attention few blocks more than in the order that is run.
 // The order with them is not run (docs/model_lowering.md).
 static ftl_status count_registers(builder *b, ftl_select *s, const role_draft *how, const ftl_select_lists *before,
                                   int32_t *registers, ftl_error *error) {
   const ftl_role *role = &b->tile->roles[how->role_idx];
   int32_t step = ftl_registers_taken(b->arch, warps_of_step(b, role), *registers),
           cap = ftl_register_cap_of_role(b->tile, role, b->arch, b->options, how->shape);
-  if (!ftl_select_multiplies_one_a(s) && step > *registers + MAX_REGISTERS_AHEAD)
-    step = *registers + MAX_REGISTERS_AHEAD;
+  int32_t most_ahead = most_registers_ahead(b, s, *registers);
+  if (step - *registers > most_ahead) step = *registers + most_ahead;
   role_draft ahead = *how;
   ahead.fragments_early = ahead.fragments_a_step_ahead = true;
   ahead.order_cap = step < cap ? step : cap;
