@@ -246,6 +246,7 @@ static bool keeps_by_loop(const ftl_select *s) {
 }
 
 void ftl_select_keep_addresses(ftl_select *s) {
+  s->recomputes_positions = s->is_cuda && !s->plain_code && tile_registers(s) > s->register_cap;
   if (s->mma != FTL_MMA_WGMMA && !keeps_by_loop(s)) keep_addresses_of(s, 0, s->role->num_ops, true);
 }
 
