@@ -163,9 +163,10 @@ static bool is_eager_for(const builder *b, const ftl_select *s, int32_t step) {
   return step == ftl_registers_for_ctas(b->arch, num_warps, num_warps > sides ? 2 : 3);
 }
 
-// Attention with mma.sync by an unknown author: kernels/measurements/registers_independent.csv.
+// Attention with mma.sync by an unknown author, for sm_90: kernels/measurements/registers_independent.csv.
 static bool is_stepped(const builder *b, const ftl_select *s) {
   bool is_by_hand = b->options.is_cuda && !b->options.plain_code && !b->options.buffers_fragments;
+  if (!b->arch->sm_has_wgmma) return false;
   return is_by_hand && b->options.mma == FTL_MMA_MMA && !ftl_select_multiplies_one_a(s);
 }
 

@@ -135,7 +135,9 @@ typedef struct ftl_select {
   int32_t register_cap;              // of a thread
   int32_t most_registers;            // that one may have where an occupancy step is not aimed at
   bool plain_code, is_cuda, keeps_denormals;
-  bool recomputes_positions;  // of stepped code: a lane's row and column too, at each position of a tile's columns
+  // Of stepped code for sm_90: an address at each position of a tile's columns is one LOP3, or, where registers are
+  // short, a lane's row and column are worked out there too.
+  bool finds_positions, recomputes_positions;
   bool buffers_fragments;  // two sets of fragments: those of a k step are loaded before the last one's are multiplied
   bool buffered_code;      // the source has them, CUTLASS's, whose copies keep 64-bit offsets
   ftl_select_lists *lists;

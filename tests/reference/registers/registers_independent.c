@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../../unit/lower_checker/programs.h"
 
@@ -24,12 +25,13 @@ static bool read_instance(FILE *file, instance *out) {
 }
 
 static int lowered_registers(const instance *i) {
+  bool joins = strcmp(i->schedule, "stages") == 0 && i->num_stages > 1;  // K and V in one group of cp.async
   char parameters[320];
   snprintf(parameters, sizeof parameters,
            "heads=8 seqlen=%d head_dim=%d block_m=%d block_n=%d num_warps=%d num_stages=%d schedule=%s causal=%d "
-           "q_operand=%s code=stepped scaling=exponent row_sums=end guard=masked refill=early mma=mma copy=cp_async",
+           "q_operand=%s code=stepped scaling=exponent row_sums=end guard=masked refill=%s mma=mma copy=cp_async",
            i->block_n * 48, i->head_dim, i->block_m, i->block_n, i->num_warps, i->num_stages, i->schedule, i->causal,
-           i->q_operand);
+           i->q_operand, joins ? "joint" : "early");
   programs p;
   ftl_error error = {0};
   cr_assert_eq(lower_workload(&p, "h200", "flash2_fwd", parameters, &error), FTL_OK, "%s: %s", parameters,
@@ -59,5 +61,5 @@ Test(reference_registers_independent, as_many_ctas_fit_as_ptxas_lets_for_five_of
   fprintf(stderr, "of %d instances %d have as many CTAs, %d are within 8 registers\n", count, num_alike, num_near);
   cr_expect_eq(count, 180);
   cr_expect_geq(num_alike, 150);
-  cr_expect_geq(num_near, 78);
+  cr_expect_geq(num_near, 94);
 }
