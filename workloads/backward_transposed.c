@@ -26,9 +26,7 @@ static bool divides_sum(const int64_t *v) {
   return across > 0 && ftl_backward_padded_columns(v[FTL_PARAM_head_dim]) % (SLAB * across) == 0;
 }
 
-static bool divides_keys(const int64_t *v) {
-  return v[FTL_PARAM_block_n] % (SLAB * v[FTL_PARAM_num_warps]) == 0;
-}
+static bool divides_keys(const int64_t *v) { return v[FTL_PARAM_block_n] % (SLAB * v[FTL_PARAM_num_warps]) == 0; }
 
 static bool drops_whole_calls(const int64_t *v) {
   return v[FTL_PARAM_dropout_p] == 0 || v[FTL_PARAM_block_m] % FTL_DROPOUT_COLUMNS == 0;
@@ -78,12 +76,12 @@ enum { NUM_STREAMS = 4 };  // Q, dO, LSE, delta
 
 typedef struct transposed {
   ftl_backward *f;
-  int32_t k, v, d_s;               // rings
-  int32_t stream[NUM_STREAMS];     // rings of what is walked; -1: columns that are loaded as they are needed
-  int32_t tensor[NUM_STREAMS];     // that fill them
-  int32_t columns[NUM_STREAMS];    // of these tensors
-  int32_t scores, products;        // S^T, then P^T; dP^T, then dS^T
-  int32_t probs, d_scores;         // P^T and dS^T, rounded
+  int32_t k, v, d_s;             // rings
+  int32_t stream[NUM_STREAMS];   // rings of what is walked; -1: columns that are loaded as they are needed
+  int32_t tensor[NUM_STREAMS];   // that fill them
+  int32_t columns[NUM_STREAMS];  // of these tensors
+  int32_t scores, products;      // S^T, then P^T; dP^T, then dS^T
+  int32_t probs, d_scores;       // P^T and dS^T, rounded
   int32_t d_q, d_k, d_v, lse, delta;
   ftl_query_steps steps;           // of one head
   ftl_expr num_steps, first_head;  // of one head; of the CTA's
@@ -302,8 +300,7 @@ static void start(const transposed *p) {
   ftl_builder *b = f->b;
   int32_t kept[] = {f->t.k, f->t.v}, rings[] = {p->k, p->v}, columns[] = {f->a.head_dim, f->a.head_dim_v};
   for (int i = 0; i < 2; i++)
-    ftl_fill_stage(b, rings[i],
-                   ftl_backward_ref(f, kept[i], f->tile.kv_head, f->tile.row, f->a.block_n, columns[i]));
+    ftl_fill_stage(b, rings[i], ftl_backward_ref(f, kept[i], f->tile.kv_head, f->tile.row, f->a.block_n, columns[i]));
   int32_t ahead = f->num_stages > 1 ? f->num_stages - 1 : 1;
   for (int32_t j = 0; j < ahead; j++) load(p, step_ahead(p, ftl_const(b, 0), ftl_const(b, 0), j));
   for (int i = 0; i < 2; i++) ftl_wait(b, rings[i]);

@@ -4,8 +4,8 @@
 
 #include "workloads/backward.h"
 
-// FTL_INFEASIBLE with the reason: keys and columns against num_warps, random numbers of dropout, wgmma, packed sequences
-// of grouped heads in a loop.
+// FTL_INFEASIBLE with the reason: keys and columns against num_warps, random numbers of dropout, wgmma, packed
+// sequences of grouped heads in a loop.
 FTL_MUST_USE ftl_status ftl_backward_check_transposed(const ftl_spec *spec, ftl_error *error);
 // Whether the warps can divide a tile's keys and dQ's tile so, and a lane's registers hold what it computes.
 bool ftl_backward_suits_transposed(const ftl_spec *spec);

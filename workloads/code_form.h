@@ -15,7 +15,8 @@
 //   products with cluster or     cuBLAS'                               lean
 //   tile_strip
 //   elementwise=eager_...        the libraries that PyTorch calls      lean
-//   flash2_bwd with dq=atomics   FlashAttention-2's backward kernel    lean      scores, ieee
+//   flash2_bwd with dq=atomics   CUDA by an unknown author             stepped   exponent, ftz
+//   the same, code=lean          FlashAttention-2's backward kernel              scores, ieee
 //   flash2_bwd with dq=kernel    Triton's (wgmma with cp.async), or    lean      exponent, ftz
 //                                by hand
 //   other attention without a    CUDA by an unknown author             stepped   exponent, end, masked, ftz; edges;
@@ -29,8 +30,9 @@
 // sequence's side by side.
 //
 // FlashAttention-2 is taken as PyTorch compiles it (UNFUSE_FMA, no -use_fast_math; its own package has
-// scaling=exponent exp2=ftz). Where `code` is given the rest follows from it, but with dq=atomics and code=lean or
-// buffered, which stay FlashAttention-2's. Steps of flash2_bwd refill early, Triton's of two stages and more late.
+// scaling=exponent exp2=ftz). Where `code` is given the rest follows from it; with dq=atomics lean and buffered are
+// FlashAttention-2's. Steps of flash2_bwd refill early, Triton's of two stages and more late. p_operand, dq_adds and
+// kv_group are FlashAttention-2's (shared, lines, grid) or, by hand, those of backward_transposed.h where its tiles do.
 #ifndef FTL_WORKLOADS_CODE_FORM_H
 #define FTL_WORKLOADS_CODE_FORM_H
 

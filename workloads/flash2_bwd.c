@@ -1,8 +1,8 @@
 // FlashAttention-2, backward: dQ, dK and dV from dO, recomputing P from Q, K and the LSE that the forward pass kept.
 // Source: T. Dao, arXiv:2307.08691, algorithm 2. By default (dq=atomics) one kernel adds dQ up while it computes dK and
-// dV, and another converts it (backward_atomics.c), as FlashAttention-2's library does. With dq=kernel dQ has a kernel
-// of its own, as in Triton's fused-attention tutorial (_attn_bwd_preprocess, _attn_bwd_dkdv, _attn_bwd_dq); its
-// launches:
+// dV, and another converts it: as FlashAttention-2's library does (backward_atomics.c), or as kernels written by hand
+// (backward_transposed.c). With dq=kernel dQ has a kernel of its own, as in Triton's fused-attention tutorial
+// (_attn_bwd_preprocess, _attn_bwd_dkdv, _attn_bwd_dq); its launches:
 //
 //   1. delta = rowsum(dO * O).
 //   2. dK, dV: a CTA keeps block_n keys and walks the queries, block_m a step, on transposed scores, so that P^T and

@@ -183,23 +183,23 @@ typedef struct ftl_tile_op {
   int32_t first_k, num_k;  // MMA of a part of k; num_k 0: of all
   int32_t barrier;         // ARRIVE, SYNC
   bool transpose_a, transpose_b;
-  bool as_b;           // FETCH
-  bool transposed;     // MASK, DROPOUT
-  bool again;          // MASK: see ftl_mask_again
-  bool in_shared;      // REDUCE_WARPS: see ftl_reduce_in_shared
-  bool by_sign;        // DROPOUT
-  bool positive;       // CONVERT
+  bool as_b;                // FETCH
+  bool transposed;          // MASK, DROPOUT
+  bool again;               // MASK: see ftl_mask_again
+  bool in_shared;           // REDUCE_WARPS: see ftl_reduce_in_shared
+  bool by_sign;             // DROPOUT
+  bool positive;            // CONVERT
   ftl_add_order add_order;  // ATOMIC_ADD
-  bool by_threads;     // LOOP
-  bool is_condition;   // LOOP: the source has a condition here, what stands in it runs once at most
-  ftl_loop_part part;  // LOOP by threads
-  bool first_apart;    // WAIT: see ftl_wait_first_apart
-  bool amid;           // RELEASE: see ftl_release_amid
-  bool behind;         // REDUCE_ROWS: see ftl_reduce_rows_behind
-  ftl_tile_ref ref;    // LOOKUP, LOAD, LOAD_TILE, LOAD_ROWS, LOAD_COLUMNS, MASK_BITS, STORE*, ATOMIC_ADD
-  ftl_expr lookup;     // LOOKUP: of kind FTL_EXPR_LOOKUP, or FTL_PAGE_ENTRIES
-  int32_t loop_var;    // LOOP, END_LOOP
-  ftl_expr lo, hi;     // LOOP
+  bool by_threads;          // LOOP
+  bool is_condition;        // LOOP: the source has a condition here, what stands in it runs once at most
+  ftl_loop_part part;       // LOOP by threads
+  bool first_apart;         // WAIT: see ftl_wait_first_apart
+  bool amid;                // RELEASE: see ftl_release_amid
+  bool behind;              // REDUCE_ROWS: see ftl_reduce_rows_behind
+  ftl_tile_ref ref;         // LOOKUP, LOAD, LOAD_TILE, LOAD_ROWS, LOAD_COLUMNS, MASK_BITS, STORE*, ATOMIC_ADD
+  ftl_expr lookup;          // LOOKUP: of kind FTL_EXPR_LOOKUP, or FTL_PAGE_ENTRIES
+  int32_t loop_var;         // LOOP, END_LOOP
+  ftl_expr lo, hi;          // LOOP
   ftl_expr row0, column0, diagonal, limit;  // MASK; diagonal == FTL_ALWAYS: no bound on the right
   ftl_expr left;                            // MASK; FTL_ALWAYS: no bound on the left
   ftl_expr sequence;                        // DROPOUT, with row0 and column0

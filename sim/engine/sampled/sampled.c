@@ -200,7 +200,8 @@ static void fill_sm(const ftl_launch *launch, const ftl_static_work *work, const
 
 // An atomic's sectors are sent for each instruction that has words of them.
 static int64_t added_sectors(const ftl_traffic_counts *counts, const ftl_sm_counters *sm) {
-  int64_t once = sm->added_bytes / FTL_SECTOR_BYTES, sent = scaled_down(counts->atomic_sectors, sm->added_sectors, once);
+  int64_t once = sm->added_bytes / FTL_SECTOR_BYTES,
+          sent = scaled_down(counts->atomic_sectors, sm->added_sectors, once);
   return sent > counts->atomic_sectors ? sent : counts->atomic_sectors;
 }
 

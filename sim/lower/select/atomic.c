@@ -1,7 +1,7 @@
 // ATOMIC_ADD: reductions at L2 without a result, RED.ADD.F32; and LOAD_TILE of the sums.
 //
-// In lines: a word a lane and 32 adjacent words an instruction, the next row by the next warp: accumulators are not laid
-// out like that in registers, so sums lie permuted within their tile, and are read back the same way. So
+// In lines: a word a lane and 32 adjacent words an instruction, the next row by the next warp: accumulators are not
+// laid out like that in registers, so sums lie permuted within their tile, and are read back the same way. So
 // FlashAttention-2's library adds dQ (csrc/flash_attn/src/kernel_traits.h, GmemTiledCopydQaccumAtomicAdd).
 // In pairs and in words: where fragments have their elements, 8 rows of 32 bytes; in words two instructions touch each
 // of these sectors.

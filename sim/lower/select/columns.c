@@ -1,8 +1,8 @@
 // A number a column of products, LSE and delta of transposed scores: straight into registers (LOAD_COLUMNS), or by
 // cp.async through a ring of one column (LOAD, FETCH). Every warp takes all columns, the adjacent ones of a fragment,
 // which its lanes hold in as many groups, at once: a load of 8 bytes a lane, of which eight lanes each have the same.
-// Source: SASS of kernels/foreign/triton_backward.py, four LDGSTS.E.64 and four LDS.64 a warp for 32 columns. Written by
-// hand, the first threads of the CTA copy 16 bytes each (kernels/independent/{mixed_b,mixed_c}/bwd.h,
+// Source: SASS of kernels/foreign/triton_backward.py, four LDGSTS.E.64 and four LDS.64 a warp for 32 columns. Written
+// by hand, the first threads of the CTA copy 16 bytes each (kernels/independent/{mixed_b,mixed_c}/bwd.h,
 // backward_a/main_kernels.h).
 #include "base/integer.h"
 #include "lower/select/select.h"

@@ -145,7 +145,7 @@ typedef enum kept_set { NOTHING, WHAT_FITS, ALL } kept_set;
 // of its tiles are masked, or it is not one of those whose loops are told apart.
 static kept_set kept_of(const ftl_select *s, int32_t ring, ftl_operand_kind kind, bool masks) {
   bool single_buffers = has_single_buffers(s), is_values = kind == FTL_OPERAND_B_KN;
-  bool moves_base = s->finds_positions && s->role->num_groups == 1 && s->tile->rings[ring].num_stages > 1;
+  bool moves_base = s->finds_positions && s->tile->rings[ring].num_stages > 1;
   if (!s->plain_code) return single_buffers || (s->arch->sm_has_wgmma && !moves_base) ? ALL : NOTHING;
   bool is_staying_b = kind != FTL_OPERAND_A && s->tile->rings[ring].num_stages == 1;
   if (!single_buffers && ftl_select_has_few_addresses(s) && !is_staying_b) return ALL;
@@ -245,7 +245,7 @@ static bool keeps_by_loop(const ftl_select *s) {
 }
 
 void ftl_select_keep_addresses(ftl_select *s) {
-  s->finds_positions = s->is_cuda && !s->plain_code && s->arch->sm_has_wgmma;
+  s->finds_positions = s->is_cuda && !s->plain_code && s->arch->sm_has_wgmma && s->role->num_groups == 1;
   s->recomputes_positions = s->finds_positions && tile_registers(s) > s->register_cap;
   if (s->mma != FTL_MMA_WGMMA && !keeps_by_loop(s)) keep_addresses_of(s, 0, s->role->num_ops, true);
 }

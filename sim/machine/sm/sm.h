@@ -59,9 +59,9 @@ typedef struct ftl_sm_counters {
   int64_t read_sectors, write_sectors, local_sectors;        // to L2
   int64_t global_store_bytes;                                // of STG and TMA
   int64_t global_store_sectors;                              // sent to L2 for them
-  int64_t global_store_masks;  // that take a sector each on their way, with parts of sectors
+  int64_t global_store_masks;                          // that take a sector each on their way, with parts of sectors
   int64_t added_bytes, added_sectors, added_requests;  // of RED: what lanes add, sent to L2 for it, in so many
-  int64_t pipe_insts[16];      // by pipe, in the order of the pipe enum in sm/pipes.h
+  int64_t pipe_insts[16];                              // by pipe, in the order of the pipe enum in sm/pipes.h
 } ftl_sm_counters;
 
 typedef struct ftl_sm_finished {

@@ -117,7 +117,8 @@ Test(numeric_attention_flash2_bwd, transposed_scores_give_the_gradients_of_every
     for (size_t q = 0; q < COUNT(lengths); q++)
       for (size_t kv = 0; kv < COUNT(lengths); kv++) {
         snprintf(params, sizeof params,
-                 "p_operand=registers kv_group=loop heads=2 kv_heads=1 head_dim=32 block_m=32 block_n=64 num_warps=4 num_stages=%d "
+                 "p_operand=registers kv_group=loop heads=2 kv_heads=1 head_dim=32 block_m=32 block_n=64 num_warps=4 "
+                 "num_stages=%d "
                  "causal=%d seqlen_q=%d seqlen_kv=%d",
                  1 + (int)(q + kv) % 3, causal, lengths[q], lengths[kv]);
         gradients_prove("flash2_bwd", params);
@@ -129,9 +130,12 @@ Test(numeric_attention_flash2_bwd, transposed_scores_with_any_heads_sums_and_sta
       "heads=2 seqlen_q=150 seqlen_kv=170 head_dim=128",
       "kv_group=loop heads=6 kv_heads=2 seqlen_q=70 seqlen_kv=200 head_dim=24 causal=true layout=bshd",
       "heads=3 kv_heads=1 batch=2 seqlen_q=130 seqlen_kv=60 head_dim=64 causal=true dtype=bf16 kv_group=grid",
-      "kv_group=loop heads=4 kv_heads=1 seqlen_q=200 seqlen_kv=150 head_dim=96 head_dim_v=64 tile_order=head_first tile_reverse=true",
-      "kv_group=loop heads=2 kv_heads=1 seqlen_q=350 seqlen_kv=300 head_dim=64 window=50 block_n=64 num_warps=4 causal=true",
-      "kv_group=loop heads=4 kv_heads=2 seqlen_q=300 seqlen_kv=350 head_dim=32 window=100 block_m=32 block_n=64 num_warps=4",
+      "kv_group=loop heads=4 kv_heads=1 seqlen_q=200 seqlen_kv=150 head_dim=96 head_dim_v=64 tile_order=head_first "
+      "tile_reverse=true",
+      "kv_group=loop heads=2 kv_heads=1 seqlen_q=350 seqlen_kv=300 head_dim=64 window=50 block_n=64 num_warps=4 "
+      "causal=true",
+      "kv_group=loop heads=4 kv_heads=2 seqlen_q=300 seqlen_kv=350 head_dim=32 window=100 block_m=32 block_n=64 "
+      "num_warps=4",
       "kv_group=loop heads=4 kv_heads=2 seqlen=200 head_dim=32 dropout_p=0.3 causal=true",
       "kv_group=loop heads=4 kv_heads=2 seqlen=512 head_dim=32 mask=strided mask_width=3 causal=true",
       "heads=2 kv_heads=1 lengths=70:5:164 head_dim=32 causal=true"};

@@ -39,8 +39,9 @@ Test(timing_sm_stores, stores_are_handed_on_through_one_port) {
 Test(timing_sm_stores, each_request_of_an_atomic_takes_a_sector_more) {
   static const struct {
     int32_t bytes, rows, cycles;
-  } cases[] = {{128, 1, 5}, {32, 8, 16}};
-  for (int c = 0; c < 2; c++) {
+    bool in_words;
+  } cases[] = {{128, 1, 5, false}, {32, 8, 16, false}, {32, 8, 16, true}};
+  for (int c = 0; c < 3; c++) {
     rig *r = rig_create(1);
     r->arch.l1_store_bytes_per_cycle = 32;
     r->arch.l1_byte_mask_sectors = 1;
@@ -48,6 +49,7 @@ Test(timing_sm_stores, each_request_of_an_atomic_takes_a_sector_more) {
     for (int i = 0; i < 3; i++) {
       uint16_t access = rig_access(r, i * cases[c].rows, cases[c].rows);
       r->accesses[access].bytes = cases[c].bytes;
+      r->accesses[access].in_words = cases[c].in_words;
       rig_add_access(r, FTL_OP_RED, -1, access);
     }
     rig_add(r, FTL_OP_EXIT, -1, -1);
@@ -55,7 +57,7 @@ Test(timing_sm_stores, each_request_of_an_atomic_takes_a_sector_more) {
     for (int i = 0; i < 3; i++) cr_expect_eq(r->requests[i * cases[c].rows].time, cases[c].cycles * i);
     cr_expect_eq(r->requests[0].kind, FTL_MEM_ATOMIC);
     cr_expect_eq(r->requests[0].full_sectors, 0);
-    cr_expect_eq(rig_counters(r)->added_bytes, 3 * cases[c].bytes * cases[c].rows);
+    cr_expect_eq(rig_counters(r)->added_bytes, 3 * cases[c].bytes * cases[c].rows / (cases[c].in_words ? 2 : 1));
     cr_expect_eq(rig_counters(r)->added_requests, 3 * cases[c].rows);
     rig_destroy(r);
   }

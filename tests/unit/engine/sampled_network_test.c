@@ -52,6 +52,28 @@ Test(unit_engine_sampled_network, sectors_that_loads_of_a_tile_share_are_asked_f
   }
 }
 
+// dQ's sum in words: each sector is sent twice, as in full detail; in pairs once.
+Test(unit_engine_sampled_network, sectors_that_atomics_add_to_are_sent_for_each_instruction) {
+  static const char *const adds[] = {"pairs", "words"};
+  char parameters[256];
+  double sectors[2];
+  ftl_arch *arch = shipped_arch("h200");
+  for (int i = 0; i < 2; i++)
+    for (int full = 0; full < 2; full++) {
+      snprintf(parameters, sizeof parameters,
+               "flash2_bwd dq=atomics mma=mma p_operand=registers heads=32 seqlen=256 head_dim=64 clock_mhz=1200 "
+               "dq_adds=%s detail=%s",
+               adds[i], full ? "full" : "sampled");
+      double value = predict(arch, parameters).value[FTL_METRIC_l2_sectors];
+      if (full)
+        cr_expect_float_eq(sectors[i], value, 0.03 * value, "%s: %.0f, in full %.0f", adds[i], sectors[i], value);
+      if (!full) sectors[i] = value;
+    }
+  // 256 x 64 words of each head, added to by the CTAs of two blocks of keys
+  cr_expect_float_eq(sectors[1] - sectors[0], 2 * 32 * 256 * 64 * 4 / 32.0, 0.03 * sectors[0]);
+  ftl_arch_destroy(arch);
+}
+
 // What L1 takes in binds loads as the port of the SM does, and no copies: these pass L1 (1200 MHz, 16 bytes a cycle;
 // the loop alone takes K and V of 1024 rows in).
 Test(unit_engine_sampled_network, copies_pass_the_port_of_l1) {

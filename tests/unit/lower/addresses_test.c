@@ -34,6 +34,31 @@ static int64_t num_alu_of(const char *parameters) {
   return num_alu(&c);
 }
 
+// By hand the base of a stage moves: a LOP3 at each of 8 column positions of K and of V, where lean code has none in
+// the loop; 4 and 4 at head_dim 64. 128 x 64 tiles on 4 warps at head_dim 128 leave no registers for a lane's row and
+// column: O 128, S 64, P 32, Q 64 and 40 for the rest; three instructions a position, where lean code, which keeps none
+// either, has two.
+Test(unit_lower_addresses, stepped_code_finds_each_column_position_of_a_stage_in_every_step) {
+#define MOVED SHAPE "block_n=64 num_warps=4 mma=mma copy=cp_async num_stages=2 refill=early "
+  static const struct {
+    const char *tile;
+    int64_t insts;
+  } cases[] = {{MOVED "head_dim=128 block_m=64 q_operand=shared", 8 + 8},
+               {MOVED "head_dim=64 block_m=64 q_operand=shared", 4 + 4},
+               {MOVED "head_dim=128 block_m=128 q_operand=registers", (3 - 2) * (8 + 8)}};
+  char stepped[256], lean[256];
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    snprintf(stepped, sizeof stepped, "%s code=stepped", cases[i].tile);
+    snprintf(lean, sizeof lean, "%s code=lean", cases[i].tile);
+    programs p = lowered("h200", stepped), q = lowered("h200", lean);
+    counts by_hand = count_loop(p.warps, 0), by_steps = count_loop(q.warps, 0);
+    int64_t insts = num_alu(&by_hand) - num_alu(&by_steps);
+    cr_expect_eq(insts, cases[i].insts, "%s: %d", stepped, (int)insts);
+    programs_fini(&p);
+    programs_fini(&q);
+  }
+}
+
 // Tiles of 128 keys at head_dim 64 are 8 row groups for 4 warps and 4 for 8, of 64 queries 4, of 128 with 8 warps 4;
 // the products of a warp are the same. So the first have 4 row groups more for K and V each, of five instructions (four
 // where there is one buffer, with no stage to add), which no copy of Q has, and as K and V may not be there they find

@@ -79,11 +79,15 @@ Test(unit_lower_flash2_bwd, launches_of_transposed_scores_are_proved) {
   } cases[] = {
       {"heads=2 seqlen=256 head_dim=64 block_n=64 num_warps=4", 3},
       {"kv_group=loop heads=2 kv_heads=1 seqlen=200 head_dim=32 head_dim_v=64 block_n=64 num_warps=4 dq_adds=words", 3},
-      {"kv_group=loop heads=4 kv_heads=2 seqlen_q=100 seqlen_kv=300 head_dim=64 block_n=128 causal=1 num_stages=1 dq_adds=lines", 3},
+      {"kv_group=loop heads=4 kv_heads=2 seqlen_q=100 seqlen_kv=300 head_dim=64 block_n=128 causal=1 num_stages=1 "
+       "dq_adds=lines",
+       3},
       {"heads=4 kv_heads=2 seqlen_q=300 seqlen_kv=70 head_dim=40 block_m=32 block_n=64 num_warps=4 causal=1 "
        "kv_group=grid",
        4},
-      {"kv_group=loop heads=2 kv_heads=1 seqlen=200 head_dim=64 block_m=32 block_n=64 num_warps=4 dropout_p=0.1 causal=1", 3},
+      {"kv_group=loop heads=2 kv_heads=1 seqlen=200 head_dim=64 block_m=32 block_n=64 num_warps=4 dropout_p=0.1 "
+       "causal=1",
+       3},
   };
   char parameters[256];
   for (int a = 0; a < NUM_ARCHS; a++)
@@ -237,6 +241,35 @@ Test(unit_lower_flash2_bwd, scores_and_their_gradients_are_computed_twice) {
   cr_expect_eq(macs, 7 * 128 * 128 * 64);
 }
 
+// 64 x 64 of dQ a step, 4 warps: 16 rows of 64 columns each are 8 REDs of 8 rows and 8 columns for the upper rows and
+// as many for the lower ones, of words twice as many, of lines 16 rows of two. Numbers of 64 queries are two copies of
+// one warp, LSE and delta.
+Test(unit_lower_flash2_bwd, a_step_adds_and_copies_as_its_author_writes_it) {
+  static const struct {
+    const char *adds;
+    int32_t reds;
+  } cases[] = {{"pairs", 16}, {"words", 32}, {"lines", 32}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char parameters[256];
+    programs p;
+    ftl_error error = {0};
+    snprintf(parameters, sizeof parameters,
+             "dq=atomics mma=mma copy=cp_async p_operand=registers code=stepped heads=1 seqlen=512 head_dim=64 "
+             "block_m=64 block_n=64 num_warps=4 dq_adds=%s",
+             cases[i].adds);
+    cr_assert_eq(lower_launch(&p, "h200", "flash2_bwd", parameters, 1, &error), FTL_OK, "%s", error.message);
+    int32_t reds = 0, numbers = 0;
+    for (int32_t k = p.warps->loops[0].begin; k < p.warps->loops[0].end; k++) {
+      const ftl_warp_inst *inst = &p.warps->insts[k];
+      if (inst->opcode == FTL_OP_RED) reds += inst->repeat;
+      if (inst->opcode == FTL_OP_CP_ASYNC && (inst->flags & FTL_INST_WARP0)) numbers++;
+    }
+    cr_expect_eq(reds, cases[i].reds, "%s: %d", cases[i].adds, reds);
+    cr_expect_eq(numbers, 2);
+    programs_fini(&p);
+  }
+}
+
 Test(unit_lower_flash2_bwd, what_cannot_be_is_the_reason) {
   static const struct {
     const char *parameters, *reason;
@@ -248,6 +281,15 @@ Test(unit_lower_flash2_bwd, what_cannot_be_is_the_reason) {
        "block_m=48: with dropout_p random numbers come for 32"},
       {"dq=atomics heads=1 seqlen=128 head_dim=64 block_m=32 block_n=64 dropout_p=0.1", "multiples of 16 x 32"},
       {"dq=kernel heads=1 seqlen=128 head_dim=64 mask=butterfly mask_block=64", "mask_block=64: a block must hold"},
+      {"dq=atomics p_operand=registers heads=1 seqlen=128 head_dim=64 block_n=64", "a multiple of 16"},
+      {"dq=atomics p_operand=registers heads=1 seqlen=128 head_dim=80 block_m=48 num_warps=8", "dQ's tile of block_m"},
+      {"dq=atomics p_operand=registers heads=1 seqlen=128 head_dim=64 block_m=16 block_n=64 num_warps=4 dropout_p=0.1",
+       "block_m=16: with dropout_p"},
+      {"dq=atomics p_operand=registers heads=2 kv_heads=1 lengths=64:64 head_dim=64 kv_group=loop",
+       "kv_group=loop: lengths"},
+      {"dq=atomics p_operand=registers heads=1 seqlen=128 head_dim=64 dq_adds=pairs", "atomics of two words"},
+      {"dq=atomics p_operand=shared heads=1 seqlen=128 head_dim=64 dq_adds=words", "only with p_operand=registers"},
+      {"dq=atomics p_operand=shared heads=2 kv_heads=1 seqlen=128 head_dim=64 kv_group=loop", "kv_group=loop: only"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     programs p;

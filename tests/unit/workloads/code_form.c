@@ -228,8 +228,8 @@ Test(unit_workloads_code_form, the_backward_pass_and_eager_kernels_are_libraries
         {FTL_PARAM_code, FTL_CODE_LEAN});
 }
 
-// Transposed scores where each warp has 16 keys and more, and a lane of them at most 224 numbers of S, dP, P, dS, dK and
-// dV: of 128 keys on 8 warps (3 * 64 + 2 * 128) / 2 = 224 at block_m 64 and head_dim 128.
+// Transposed scores where each warp has 16 keys and more, and a lane of them at most 224 numbers of S, dP, P, dS, dK
+// and dV: of 128 keys on 8 warps (3 * 64 + 2 * 128) / 2 = 224 at block_m 64 and head_dim 128.
 Test(unit_workloads_code_form, a_backward_pass_by_hand_keeps_keys_with_a_warp) {
 #define BACKWARD "heads=4 kv_heads=2 seqlen=256 mma=mma copy=cp_async "
   CHECK("flash2_bwd", BACKWARD "head_dim=128 block_m=64 block_n=128 num_warps=8", {FTL_PARAM_code, FTL_CODE_STEPPED},
@@ -237,11 +237,10 @@ Test(unit_workloads_code_form, a_backward_pass_by_hand_keeps_keys_with_a_warp) {
         {FTL_PARAM_head_order, FTL_HEADS_FIRST}, {FTL_PARAM_refill, FTL_REFILL_EARLY},
         {FTL_PARAM_p_operand, FTL_P_OPERAND_REGISTERS}, {FTL_PARAM_dq_adds, FTL_DQ_ADDS_PAIRS},
         {FTL_PARAM_kv_group, FTL_KV_GROUP_LOOP});
-  static const char *const shared[] = {"head_dim=128 block_m=80 block_n=128 num_warps=8",
-                                       "head_dim=136 block_m=64 block_n=128 num_warps=8",
-                                       "head_dim=64 block_m=64 block_n=64 num_warps=8",
-                                       "head_dim=64 block_m=48 block_n=64 num_warps=4 dropout_p=0.1",
-                                       "head_dim=64 block_m=64 block_n=64 num_warps=4 code=lean"};
+  static const char *const shared[] = {
+      "head_dim=128 block_m=80 block_n=128 num_warps=8", "head_dim=136 block_m=64 block_n=128 num_warps=8",
+      "head_dim=64 block_m=64 block_n=64 num_warps=8", "head_dim=64 block_m=48 block_n=64 num_warps=4 dropout_p=0.1",
+      "head_dim=64 block_m=64 block_n=64 num_warps=4 code=lean"};
   char params[160];
   for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {
     snprintf(params, sizeof params, BACKWARD "%s", shared[i]);
@@ -251,6 +250,18 @@ Test(unit_workloads_code_form, a_backward_pass_by_hand_keeps_keys_with_a_warp) {
   CHECK("flash2_bwd", "heads=4 kv_heads=2 lengths=100:200 head_dim=64 mma=mma copy=cp_async",
         {FTL_PARAM_p_operand, FTL_P_OPERAND_REGISTERS}, {FTL_PARAM_kv_group, FTL_KV_GROUP_GRID});
 #undef BACKWARD
+}
+
+Test(unit_workloads_code_form, sums_are_added_by_words_where_there_are_no_pairs) {
+  ftl_spec spec;
+  ftl_error error = {0};
+  ftl_arch arch = {
+      .chip_compute_capability = 80, .shared_max_bytes_per_cta = 163 * 1024, .shared_bytes_per_sm = 164 * 1024};
+  cr_assert_eq(ftl_spec_init(&spec, "flash2_bwd", &error), FTL_OK);
+  cr_assert_eq(spec_set_words(&spec, FORWARD "mma=mma copy=cp_async", &error), FTL_OK);
+  cr_assert_eq(ftl_spec_complete(&spec, &error), FTL_OK, "%s", error.message);
+  ftl_spec_resolve_code(&spec, &arch);
+  cr_expect_eq(spec.value[FTL_PARAM_dq_adds], FTL_DQ_ADDS_WORDS);
 }
 
 Test(unit_workloads_code_form, packed_sequences_come_before_heads_whatever_the_program) {
