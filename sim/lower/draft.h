@@ -61,6 +61,7 @@ typedef struct ftl_draft {
   ftl_product product;     // what its products multiply: their timing
   bool buffers_fragments;  // its source has two sets of fragments, as CUTLASS
   bool fragments_early;    // ldmatrix stands farther ahead of its product than it takes
+  bool fragments_near;     // nearer: two products ahead
   bool failed;             // out of memory, reported once by ftl_draft_finish
   ftl_draft_inst sink;     // what ftl_draft_add gives when memory is out
 } ftl_draft;

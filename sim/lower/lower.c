@@ -108,7 +108,7 @@ typedef struct role_draft {
   const ftl_op_order *orders;
   int32_t cap;        // registers a thread may have
   int32_t order_cap;  // the same once instructions are selected; 0: as many
-  bool serial_wgmma, is_short_of_registers, fragments_early;
+  bool serial_wgmma, is_short_of_registers, fragments_early, fragments_near;
   bool fragments_a_step_ahead;  // two sets of them, whatever the source has
 } role_draft;
 
@@ -138,6 +138,7 @@ static ftl_status draft_role(builder *b, ftl_select *s, const role_draft *how, f
   s->draft.product = b->program->product;
   s->draft.buffers_fragments = b->options.buffers_fragments;
   s->draft.fragments_early = how->fragments_early;
+  s->draft.fragments_near = how->fragments_near;
   ftl_status status = ftl_select_role(s, error);
   if (status != FTL_OK) return status;
   int32_t cap = how->order_cap > 0 ? how->order_cap : how->cap;
@@ -285,6 +286,20 @@ static ftl_status count_registers(builder *b, ftl_select *s, const role_draft *h
   return status;
 }
 
+// Of stepped code that has no registers for fragments ahead ptxas loads most of them two products before their own.
+// Source: SASS of kernels/independent/forward_a and mixed_d, whose kernels of 132 to 137 and 172 to 177 registers have
+// 0 to 4 HMMAs between an LDSM and its first one in the median, others 5 to 14 (docs/model_lowering.md).
+static ftl_status draft_fragments_near(builder *b, ftl_select *s, const role_draft *how, const ftl_select_lists *before,
+                                       ftl_draft_result *result, ftl_error *error) {
+  role_draft near = *how;
+  near.fragments_near = true;
+  int32_t registers = result->registers_per_thread;
+  ftl_status status = draft_role_again(b, s, &near, before, result, error);
+  if (status == FTL_OK && result->spilled_registers > 0) status = draft_role_again(b, s, how, before, result, error);
+  result->registers_per_thread = registers;
+  return status;
+}
+
 // ptxas loads fragments farther ahead of their products than they take, where registers are left. The role has been
 // drafted as `how` says, with each as late as its latency allows; it is again, with the registers that it needed so.
 // Where groups of warps share a key tile in plain code those of the next k step stand ahead of this one's products
@@ -292,6 +307,9 @@ static ftl_status count_registers(builder *b, ftl_select *s, const role_draft *h
 static ftl_status draft_fragments_early(builder *b, ftl_select *s, const role_draft *how,
                                         const ftl_select_lists *before, ftl_draft_result *result, ftl_error *error) {
   if (result->spilled_registers > 0 || b->tile->num_roles > 1 || !loads_fragments(&s->draft)) return FTL_OK;
+  bool is_one_group = s->role->num_groups == 1;  // decoding by groups of warps was not looked at
+  if (is_one_group && is_stepped(b, s) && most_registers_ahead(b, s, result->registers_per_thread) == 0)
+    return draft_fragments_near(b, s, how, before, result, error);
   role_draft early = *how;
   early.fragments_early = true;
   early.fragments_a_step_ahead = b->options.plain_code && s->role->num_groups > 1;

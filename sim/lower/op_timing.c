@@ -98,6 +98,10 @@ void ftl_op_timings_move_fragments(ftl_op_timings *timings, const ftl_arch *arch
   if (*latency_cycles < lead_cycles) *latency_cycles = lead_cycles;
 }
 
+void ftl_op_timings_near_fragments(ftl_op_timings *timings) {
+  timings->of[FTL_OP_LDSM].latency_cycles = 2 * timings->of[FTL_OP_MMA].interval_cycles;
+}
+
 ftl_op_timing ftl_op_timing_of(const ftl_op_timings *timings, const ftl_warp_inst *inst) {
   ftl_op_timing timing = timings->of[inst->opcode];
   if (inst->opcode == FTL_OP_WGMMA && timings->wgmma_fma_per_cycle > 0) {

@@ -36,6 +36,8 @@ typedef struct ftl_op_timings {
 void ftl_op_timings_init(ftl_op_timings *timings, const ftl_arch *arch, const ftl_product *product);
 // Fragments are to stand as far ahead of their products as ptxas loads them where it has registers for that.
 void ftl_op_timings_move_fragments(ftl_op_timings *timings, const ftl_arch *arch);
+// And where it has none: the two products of a fragment before.
+void ftl_op_timings_near_fragments(ftl_op_timings *timings);
 // Cycles until what the instruction began is done, though no register waits for it; 0: nothing is begun.
 int32_t ftl_op_background_cycles(const ftl_op_timings *timings, const ftl_warp_inst *inst);
 ftl_op_timing ftl_op_timing_of(const ftl_op_timings *timings, const ftl_warp_inst *inst);

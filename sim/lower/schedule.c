@@ -350,6 +350,7 @@ bool ftl_schedule(ftl_draft *draft, const ftl_flow *flow, const ftl_liveness *li
   ftl_op_timings timings;
   ftl_op_timings_init(&timings, arch, &draft->product);
   if (draft->fragments_early) ftl_op_timings_move_fragments(&timings, arch);
+  if (draft->fragments_near) ftl_op_timings_near_fragments(&timings);
   int32_t max_nodes = longest_stretch(flow);
   scheduler s;
   ftl_draft_inst *reordered = FTL_ARENA_NEW(arena, ftl_draft_inst, max_nodes);

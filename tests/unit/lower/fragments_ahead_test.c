@@ -1,4 +1,4 @@
-// How far fragments are loaded ahead of their products in plain code with mma.sync.
+// How far fragments are loaded ahead of their products with mma.sync.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -37,4 +37,41 @@ Test(unit_lower_fragments_ahead, groups_of_warps_load_a_step_ahead) {
   cr_expect_eq(loads_ahead("flash1_fwd", parameters, 1, 32), 8);
   strcpy(strstr(parameters, "plain"), "lean");
   cr_expect_eq(loads_ahead("flash1_fwd", parameters, 1, 32), 3);
+}
+
+// MMAs between an ldmatrix of the loop and the first that reads it: of more than half of them no more than this.
+static int32_t mmas_between(const char *parameters) {
+  programs p;
+  ftl_error error = {0};
+  cr_assert_eq(lower_launch(&p, "h200", "flash2_fwd", parameters, 0, &error), FTL_OK, "%s", error.message);
+  int32_t loaded_at[FTL_MAX_TOKENS], num_mmas = 0, num_loads = 0, at_most[64] = {0};
+  memset(loaded_at, -1, sizeof loaded_at);
+  for (int32_t i = p.warps->loops[0].begin + 1; i < p.warps->loops[0].end; i++) {
+    const ftl_warp_inst *inst = &p.warps->insts[i];
+    if (inst->opcode == FTL_OP_LDSM) {
+      loaded_at[inst->destination] = num_mmas;
+      num_loads++;
+    }
+    if (inst->opcode != FTL_OP_MMA) continue;
+    for (int32_t k = 0; k < inst->num_sources; k++) {
+      int32_t *at = &loaded_at[inst->sources[k]];
+      if (*at >= 0) at_most[num_mmas - *at < 63 ? num_mmas - *at : 63]++;
+      *at = -1;
+    }
+    num_mmas++;
+  }
+  programs_fini(&p);
+  int32_t between = 0;
+  for (int32_t seen = at_most[0]; 2 * seen <= num_loads; seen += at_most[++between]) continue;
+  return between;
+}
+
+// 64 x 64 tiles of 4 warps at head_dim 64 have registers for three warps a sub-core and none for fragments ahead: an
+// ldmatrix is issued as the two MMAs before its own are. 128 x 64 tiles have 221 and load farther ahead.
+Test(unit_lower_fragments_ahead, stepped_code_that_has_no_registers_loads_two_products_ahead) {
+#define STEPPED                                                                                                       \
+  "heads=8 seqlen=2048 head_dim=64 block_n=64 num_warps=4 num_stages=2 mma=mma copy=cp_async code=stepped q_operand=" \
+  "registers refill=joint scaling=exponent row_sums=end guard=masked "
+  cr_expect_eq(mmas_between(STEPPED "block_m=64"), 1, "%d", mmas_between(STEPPED "block_m=64"));
+  cr_expect_geq(mmas_between(STEPPED "block_m=128"), 5, "%d", mmas_between(STEPPED "block_m=128"));
 }
