@@ -5,7 +5,7 @@
 //   dQ's sum += dS K (atomics).
 // Two barriers a step: all that it reads has come, dS has. So three authors who knew the paper and not each other wrote
 // it (kernels/independent/{mixed_b,mixed_c}/bwd.h, backward_a/main_kernels.h). Q, dO, LSE and delta come in one group,
-// num_stages - 1 steps ahead; of one stage, behind the second barrier. With heads=loop the queries of all heads of a
+// num_stages - 1 steps ahead; of one stage, behind the second barrier. With kv_group=loop the queries of all heads of a
 // group are walked one head after another, by one CTA.
 #include "workloads/backward_transposed.h"
 
@@ -37,7 +37,9 @@ static bool drops_whole_calls(const int64_t *v) {
 static bool fits_registers(const ftl_spec *spec) {
   enum { MOST_NUMBERS = 224 };
   const int64_t *v = spec->value;
-  int64_t per_key = 2 * v[FTL_PARAM_block_m] + v[FTL_PARAM_block_m] + v[FTL_PARAM_head_dim] + ftl_spec_head_dim_v(spec);
+  int64_t d_k = ftl_backward_padded_columns(v[FTL_PARAM_head_dim]);
+  int64_t d_v = ftl_backward_padded_columns(ftl_spec_head_dim_v(spec));
+  int64_t per_key = 2 * v[FTL_PARAM_block_m] + v[FTL_PARAM_block_m] + d_k + d_v;
   int64_t threads = v[FTL_PARAM_num_warps] * FTL_WARP_LANES;
   return v[FTL_PARAM_block_n] * per_key <= MOST_NUMBERS * threads;
 }
@@ -66,7 +68,7 @@ ftl_status ftl_backward_check_transposed(const ftl_spec *spec, ftl_error *error)
                          ftl_backward_padded_columns(v[FTL_PARAM_head_dim]), SLAB);
   if (drops_whole_calls(v)) return FTL_OK;
   return ftl_error_set(error, FTL_INFEASIBLE,
-                       "block_m=%lld: with dropout_p random numbers come for %d keys at a time, a multiple of that",
+                       "block_m=%lld: with dropout_p random numbers come for %d queries at a time, a multiple of that",
                        (long long)v[FTL_PARAM_block_m], FTL_DROPOUT_COLUMNS);
 }
 

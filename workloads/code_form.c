@@ -1,5 +1,6 @@
 #include "workloads/code_form.h"
 
+#include "base/integer.h"
 #include "workloads/backward_transposed.h"
 #include "workloads/standard_attention.h"
 
@@ -227,16 +228,32 @@ static bool is_window_dropped(const ftl_spec *spec, program p) {
   return v[FTL_PARAM_window] > v[FTL_PARAM_seqlen_kv] && v[FTL_PARAM_seqlen_q] <= v[FTL_PARAM_seqlen_kv];
 }
 
+// What only transposed scores have was asked for.
+static bool asks_transposed(const ftl_spec *spec) {
+  const int64_t *v = spec->value;
+  bool by_fragments = v[FTL_PARAM_dq_adds] == FTL_DQ_ADDS_PAIRS || v[FTL_PARAM_dq_adds] == FTL_DQ_ADDS_WORDS;
+  return by_fragments || (v[FTL_PARAM_kv_group] == FTL_KV_GROUP_LOOP && v[FTL_PARAM_heads] != v[FTL_PARAM_kv_heads]);
+}
+
+// One CTA for the keys of all heads of a group leaves most SMs something to do. (Both authors of grouped heads in
+// kernels/independent loop, with 128 CTAs and more on 132 SMs; nobody's kernel is known that has fewer.)
+static bool loop_fills_chip(const ftl_spec *spec, const ftl_arch *arch) {
+  const int64_t *v = spec->value;
+  int64_t tiles = ftl_divide_up(v[FTL_PARAM_seqlen_kv], v[FTL_PARAM_block_n]);
+  return 2 * v[FTL_PARAM_batch] * v[FTL_PARAM_kv_heads] * tiles >= arch->chip_num_sms;
+}
+
 // Where dQ is added up: what the products take, how sums are added to, and who walks grouped heads.
 static void resolve_dq_form(ftl_spec *spec, program p, const ftl_arch *arch) {
   enum { PAIRS_SINCE_COMPUTE_CAPABILITY = 90 };  // red.global.add.v2.f32
-  bool by_hand = p == PROGRAM_BY_HAND && adds_dq(spec) && ftl_backward_suits_transposed(spec);
+  bool by_hand = p == PROGRAM_BY_HAND && ftl_backward_suits_transposed(spec);
+  by_hand = adds_dq(spec) && (by_hand || asks_transposed(spec));
   resolve(spec, FTL_PARAM_p_operand, by_hand ? FTL_P_OPERAND_REGISTERS : FTL_P_OPERAND_SHARED);
   bool is_transposed = adds_dq(spec) && spec->value[FTL_PARAM_p_operand] == FTL_P_OPERAND_REGISTERS;
   bool has_pairs = arch->chip_compute_capability >= PAIRS_SINCE_COMPUTE_CAPABILITY;
   int64_t by_fragments = has_pairs ? FTL_DQ_ADDS_PAIRS : FTL_DQ_ADDS_WORDS;
   resolve(spec, FTL_PARAM_dq_adds, is_transposed ? by_fragments : FTL_DQ_ADDS_LINES);
-  bool loops = is_transposed && spec->value[FTL_PARAM_lengths] == 0;
+  bool loops = is_transposed && spec->value[FTL_PARAM_lengths] == 0 && loop_fills_chip(spec, arch);
   resolve(spec, FTL_PARAM_kv_group, loops ? FTL_KV_GROUP_LOOP : FTL_KV_GROUP_GRID);
 }
 
@@ -257,8 +274,8 @@ void ftl_spec_resolve_code(ftl_spec *spec, const ftl_arch *arch) {
   resolve(spec, FTL_PARAM_mask_steps, mask_steps_of(spec, f));
   resolve(spec, FTL_PARAM_q_operand, f->q_operand);
   if (has_async_copies) resolve(spec, FTL_PARAM_refill, refill_of(spec, f));
-  // Packed sequences follow each other head by head, whatever the program (packed_batch.h).
   resolve_dq_form(spec, p, arch);
+  // Packed sequences follow each other head by head, whatever the program (packed_batch.h).
   bool is_packed = ftl_spec_takes(spec, FTL_PARAM_lengths) && spec->value[FTL_PARAM_lengths] != 0;
   resolve(spec, FTL_PARAM_head_order, is_packed ? FTL_SEQUENCES_FIRST : f->head_order);
 }

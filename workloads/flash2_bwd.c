@@ -126,6 +126,19 @@ static ftl_status check_shared(const ftl_spec *spec, ftl_error *error) {
                        loops ? "kv_group=loop" : "dq_adds other than lines");
 }
 
+// With a kernel for dQ nothing is added up, and each head's keys have a CTA.
+static ftl_status check_kernel(const ftl_spec *spec, ftl_error *error) {
+  const int64_t *v = spec->value;
+  bool is_grouped = v[FTL_PARAM_heads] != v[FTL_PARAM_kv_heads];
+  const char *taken = NULL;
+  if (v[FTL_PARAM_p_operand] == FTL_P_OPERAND_REGISTERS) taken = "p_operand=registers";
+  if (v[FTL_PARAM_dq_adds] == FTL_DQ_ADDS_PAIRS || v[FTL_PARAM_dq_adds] == FTL_DQ_ADDS_WORDS)
+    taken = "dq_adds other than lines";
+  if (v[FTL_PARAM_kv_group] == FTL_KV_GROUP_LOOP && is_grouped) taken = "kv_group=loop";
+  if (taken == NULL) return ftl_backward_check_products(spec, error);
+  return ftl_error_set(error, FTL_INFEASIBLE, "%s: only with dq=atomics", taken);
+}
+
 static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
   static const launch with_kernel[] = {{"flash2_bwd_delta", ftl_backward_write_delta, 0, 0, STREAMS_ROWS},
                                        {"flash2_bwd_dk_dv", ftl_backward_write_dk_dv, 2, 2, KEEPS_KEYS},
@@ -149,7 +162,7 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
   ftl_status status = check_refill(spec, atomics, error);
   if (status == FTL_OK && is_transposed) status = ftl_backward_check_transposed(spec, error);
   if (status == FTL_OK && atomics && !is_transposed) status = check_shared(spec, error);
-  if (status == FTL_OK && !atomics) status = ftl_backward_check_products(spec, error);
+  if (status == FTL_OK && !atomics) status = check_kernel(spec, error);
   if (status == FTL_OK) status = batch_init(&c, spec, error);
   if (status != FTL_OK) return status;
   for (int i = 0; status == FTL_OK && i < wanted; i++) {

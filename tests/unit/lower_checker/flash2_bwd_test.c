@@ -284,12 +284,15 @@ Test(unit_lower_flash2_bwd, what_cannot_be_is_the_reason) {
       {"dq=atomics p_operand=registers heads=1 seqlen=128 head_dim=64 block_n=64", "a multiple of 16"},
       {"dq=atomics p_operand=registers heads=1 seqlen=128 head_dim=80 block_m=48 num_warps=8", "dQ's tile of block_m"},
       {"dq=atomics p_operand=registers heads=1 seqlen=128 head_dim=64 block_m=16 block_n=64 num_warps=4 dropout_p=0.1",
-       "block_m=16: with dropout_p"},
+       "block_m=16: with dropout_p random numbers come for 32 queries"},
       {"dq=atomics p_operand=registers heads=2 kv_heads=1 lengths=64:64 head_dim=64 kv_group=loop",
        "kv_group=loop: lengths"},
       {"dq=atomics p_operand=registers heads=1 seqlen=128 head_dim=64 dq_adds=pairs", "atomics of two words"},
       {"dq=atomics p_operand=shared heads=1 seqlen=128 head_dim=64 dq_adds=words", "only with p_operand=registers"},
       {"dq=atomics p_operand=shared heads=2 kv_heads=1 seqlen=128 head_dim=64 kv_group=loop", "kv_group=loop: only"},
+      {"dq=kernel p_operand=registers heads=1 seqlen=128 head_dim=64", "p_operand=registers: only with dq=atomics"},
+      {"dq=kernel heads=1 seqlen=128 head_dim=64 dq_adds=words", "dq_adds other than lines: only with dq=atomics"},
+      {"dq=kernel heads=2 kv_heads=1 seqlen=128 head_dim=64 kv_group=loop", "kv_group=loop: only with dq=atomics"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     programs p;

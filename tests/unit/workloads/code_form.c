@@ -264,6 +264,37 @@ Test(unit_workloads_code_form, sums_are_added_by_words_where_there_are_no_pairs)
   cr_expect_eq(spec.value[FTL_PARAM_dq_adds], FTL_DQ_ADDS_WORDS);
 }
 
+// A CTA for all heads of a group: batch 1, 2 groups and 8 tiles of 128 keys are 16 CTAs, half of 32 SMs.
+Test(unit_workloads_code_form, heads_of_a_group_share_a_cta_where_half_of_the_sms_have_one) {
+  ftl_arch arch = {
+      .chip_compute_capability = 90, .shared_max_bytes_per_cta = 227 * 1024, .shared_bytes_per_sm = 228 * 1024};
+  static const int32_t num_sms[] = {32, 33};
+  static const int64_t kv_group[] = {FTL_KV_GROUP_LOOP, FTL_KV_GROUP_GRID};
+  for (int i = 0; i < 2; i++) {
+    ftl_spec spec;
+    ftl_error error = {0};
+    arch.chip_num_sms = num_sms[i];
+    cr_assert_eq(ftl_spec_init(&spec, "flash2_bwd", &error), FTL_OK);
+    cr_assert_eq(spec_set_words(&spec, "heads=4 kv_heads=2 seqlen_q=1024 seqlen_kv=1000 head_dim=64 mma=mma", &error),
+                 FTL_OK);
+    cr_assert_eq(ftl_spec_complete(&spec, &error), FTL_OK, "%s", error.message);
+    ftl_spec_resolve_code(&spec, &arch);
+    cr_expect_eq(spec.value[FTL_PARAM_kv_group], kv_group[i]);
+  }
+}
+
+// Tiles that suit the library alone, but what it has not.
+Test(unit_workloads_code_form, what_only_transposed_scores_have_asks_for_them) {
+#define WIDE "heads=4 kv_heads=2 seqlen=256 mma=mma copy=cp_async head_dim=256 "
+  CHECK("flash2_bwd", WIDE, {FTL_PARAM_p_operand, FTL_P_OPERAND_SHARED});
+  CHECK("flash2_bwd", WIDE "kv_group=loop", {FTL_PARAM_p_operand, FTL_P_OPERAND_REGISTERS});
+  CHECK("flash2_bwd", WIDE "dq_adds=words", {FTL_PARAM_p_operand, FTL_P_OPERAND_REGISTERS});
+  CHECK("flash2_bwd", WIDE "dq_adds=lines", {FTL_PARAM_p_operand, FTL_P_OPERAND_SHARED});
+  CHECK("flash2_bwd", "heads=2 seqlen=256 mma=mma copy=cp_async head_dim=256 kv_group=loop",
+        {FTL_PARAM_p_operand, FTL_P_OPERAND_SHARED});
+#undef WIDE
+}
+
 Test(unit_workloads_code_form, packed_sequences_come_before_heads_whatever_the_program) {
   CHECK("flash2_fwd", "heads=2 lengths=100:200 head_dim=64 mma=mma copy=cp_async", {FTL_PARAM_code, FTL_CODE_STEPPED},
         {FTL_PARAM_head_order, FTL_SEQUENCES_FIRST});
