@@ -246,8 +246,8 @@ static bool loop_fills_chip(const ftl_spec *spec, const ftl_arch *arch) {
 // Where dQ is added up: what the products take, how sums are added to, and who walks grouped heads.
 static void resolve_dq_form(ftl_spec *spec, program p, const ftl_arch *arch) {
   enum { PAIRS_SINCE_COMPUTE_CAPABILITY = 90 };  // red.global.add.v2.f32
-  bool by_hand = p == PROGRAM_BY_HAND && ftl_backward_suits_transposed(spec);
-  by_hand = adds_dq(spec) && (by_hand || asks_transposed(spec));
+  bool is_by_hand = p == PROGRAM_BY_HAND && adds_dq(spec) && ftl_backward_suits_transposed(spec);
+  bool by_hand = is_by_hand || (adds_dq(spec) && asks_transposed(spec));
   resolve(spec, FTL_PARAM_p_operand, by_hand ? FTL_P_OPERAND_REGISTERS : FTL_P_OPERAND_SHARED);
   bool is_transposed = adds_dq(spec) && spec->value[FTL_PARAM_p_operand] == FTL_P_OPERAND_REGISTERS;
   bool has_pairs = arch->chip_compute_capability >= PAIRS_SINCE_COMPUTE_CAPABILITY;

@@ -117,7 +117,8 @@ Test(numeric_attention_flash2_bwd, transposed_scores_give_the_gradients_of_every
     for (size_t q = 0; q < COUNT(lengths); q++)
       for (size_t kv = 0; kv < COUNT(lengths); kv++) {
         snprintf(params, sizeof params,
-                 "p_operand=registers kv_group=loop heads=2 kv_heads=1 head_dim=32 block_m=32 block_n=64 num_warps=4 "
+                 "dq=atomics p_operand=registers kv_group=loop heads=2 kv_heads=1 head_dim=32 block_m=32 block_n=64 "
+                 "num_warps=4 "
                  "num_stages=%d "
                  "causal=%d seqlen_q=%d seqlen_kv=%d",
                  1 + (int)(q + kv) % 3, causal, lengths[q], lengths[kv]);
@@ -143,12 +144,13 @@ Test(numeric_attention_flash2_bwd, transposed_scores_with_any_heads_sums_and_sta
   char params[256];
   for (size_t i = 0; i < COUNT(cases); i++)
     for (int stages = 1; stages <= 3; stages++) {
-      snprintf(params, sizeof params, "p_operand=registers num_stages=%d dq_adds=%s %s", stages, adds[stages - 1],
-               cases[i]);
+      snprintf(params, sizeof params, "dq=atomics p_operand=registers num_stages=%d dq_adds=%s %s", stages,
+               adds[stages - 1], cases[i]);
       gradients_prove("flash2_bwd", params);
     }
-  gradients_prove("flash2_bwd",
-                  "p_operand=registers kv_group=loop heads=4 kv_heads=2 seqlen=150 head_dim=64 copy=ldg causal=true");
+  gradients_prove(
+      "flash2_bwd",
+      "dq=atomics p_operand=registers kv_group=loop heads=4 kv_heads=2 seqlen=150 head_dim=64 copy=ldg causal=true");
 }
 
 static void expect_no_gradient_where_no_key_is_seen(const char *params) {
