@@ -10,9 +10,18 @@ bool ftl_backward_adds_dq(const ftl_spec *spec) {
   return ftl_spec_takes(spec, FTL_PARAM_dq) && spec->value[FTL_PARAM_dq] == FTL_DQ_ATOMICS;
 }
 
+bool ftl_backward_is_grouped(const ftl_spec *spec) {
+  return spec->value[FTL_PARAM_heads] != spec->value[FTL_PARAM_kv_heads];
+}
+
+bool ftl_backward_adds_by_fragments(const ftl_spec *spec) {
+  int64_t adds = spec->value[FTL_PARAM_dq_adds];
+  return adds == FTL_DQ_ADDS_PAIRS || adds == FTL_DQ_ADDS_WORDS;
+}
+
 bool ftl_backward_loops_heads(const ftl_spec *spec) {
-  bool is_grouped = spec->value[FTL_PARAM_heads] != spec->value[FTL_PARAM_kv_heads];
-  return is_grouped && ftl_backward_adds_dq(spec) && spec->value[FTL_PARAM_kv_group] == FTL_KV_GROUP_LOOP;
+  return ftl_backward_is_grouped(spec) && ftl_backward_adds_dq(spec) &&
+         spec->value[FTL_PARAM_kv_group] == FTL_KV_GROUP_LOOP;
 }
 
 int32_t ftl_backward_padded_columns(int64_t columns) {

@@ -34,6 +34,9 @@ typedef struct ftl_backward {
 // Whether dQ is added up by atomics; and whether a CTA walks the queries of all heads that share its keys.
 bool ftl_backward_adds_dq(const ftl_spec *spec);
 bool ftl_backward_loops_heads(const ftl_spec *spec);
+// Fewer key/value heads than heads; sums added where fragments have their elements.
+bool ftl_backward_is_grouped(const ftl_spec *spec);
+bool ftl_backward_adds_by_fragments(const ftl_spec *spec);
 // Of a head's columns those of dQ's sum and of the tiles of its kernel: whole 128-byte lines of fp32.
 int32_t ftl_backward_padded_columns(int64_t columns);
 // Declares all tensors, the same in every launch, so that each has one address. Of packed sequences `spec` is that of

@@ -39,7 +39,7 @@ static bool fits_registers(const ftl_spec *spec) {
   const int64_t *v = spec->value;
   int64_t d_k = ftl_backward_padded_columns(v[FTL_PARAM_head_dim]);
   int64_t d_v = ftl_backward_padded_columns(ftl_spec_head_dim_v(spec));
-  int64_t per_key = 2 * v[FTL_PARAM_block_m] + v[FTL_PARAM_block_m] + d_k + d_v;
+  int64_t per_key = 3 * v[FTL_PARAM_block_m] + d_k + d_v;
   int64_t threads = v[FTL_PARAM_num_warps] * FTL_WARP_LANES;
   return v[FTL_PARAM_block_n] * per_key <= MOST_NUMBERS * threads;
 }

@@ -114,10 +114,6 @@ static program described_program(const ftl_spec *spec, const ftl_arch *arch) {
   return is_attention || spec->workload->user_kernel != NULL ? PROGRAM_BY_HAND : PROGRAM_PLAIN;
 }
 
-static bool adds_dq(const ftl_spec *spec) {
-  return ftl_spec_takes(spec, FTL_PARAM_dq) && spec->value[FTL_PARAM_dq] == FTL_DQ_ATOMICS;
-}
-
 // dQ by atomics as FlashAttention-2's library has it is code=lean or buffered.
 static bool is_backward_by_hand(const ftl_spec *spec) {
   return spec->value[FTL_PARAM_code] == FTL_CODE_AUTO || spec->value[FTL_PARAM_code] == FTL_CODE_STEPPED;
@@ -125,7 +121,7 @@ static bool is_backward_by_hand(const ftl_spec *spec) {
 
 static program program_of(const ftl_spec *spec, const ftl_arch *arch) {
   if (spec->value[FTL_PARAM_code] == FTL_CODE_PLAIN) return PROGRAM_PLAIN;
-  if (adds_dq(spec)) return is_backward_by_hand(spec) ? PROGRAM_BY_HAND : PROGRAM_FLASH2_BWD;
+  if (ftl_backward_adds_dq(spec)) return is_backward_by_hand(spec) ? PROGRAM_BY_HAND : PROGRAM_FLASH2_BWD;
   switch (spec->value[FTL_PARAM_code]) {
     case FTL_CODE_STEPPED:
       return PROGRAM_BY_HAND;
@@ -152,7 +148,7 @@ static int64_t scaling_of(const ftl_spec *spec, const form *f) {
 // Backward passes find a product's addresses once and step them: FlashAttention-2's, Triton's, and those written by
 // hand (SASS of kernels/attention/flash2_bwd*.h).
 static int64_t code_of(const ftl_spec *spec, const form *f) {
-  bool is_dq_kernel = ftl_spec_takes(spec, FTL_PARAM_dq) && !adds_dq(spec);
+  bool is_dq_kernel = ftl_spec_takes(spec, FTL_PARAM_dq) && !ftl_backward_adds_dq(spec);
   return is_dq_kernel ? FTL_CODE_LEAN : f->code;
 }
 
@@ -230,9 +226,8 @@ static bool is_window_dropped(const ftl_spec *spec, program p) {
 
 // What only transposed scores have was asked for.
 static bool asks_transposed(const ftl_spec *spec) {
-  const int64_t *v = spec->value;
-  bool by_fragments = v[FTL_PARAM_dq_adds] == FTL_DQ_ADDS_PAIRS || v[FTL_PARAM_dq_adds] == FTL_DQ_ADDS_WORDS;
-  return by_fragments || (v[FTL_PARAM_kv_group] == FTL_KV_GROUP_LOOP && v[FTL_PARAM_heads] != v[FTL_PARAM_kv_heads]);
+  bool by_fragments = ftl_backward_adds_by_fragments(spec);
+  return ftl_backward_adds_dq(spec) && (by_fragments || ftl_backward_loops_heads(spec));
 }
 
 // One CTA for the keys of all heads of a group leaves most SMs something to do. (Both authors of grouped heads in
@@ -246,10 +241,10 @@ static bool loop_fills_chip(const ftl_spec *spec, const ftl_arch *arch) {
 // Where dQ is added up: what the products take, how sums are added to, and who walks grouped heads.
 static void resolve_dq_form(ftl_spec *spec, program p, const ftl_arch *arch) {
   enum { PAIRS_SINCE_COMPUTE_CAPABILITY = 90 };  // red.global.add.v2.f32
-  bool is_by_hand = p == PROGRAM_BY_HAND && adds_dq(spec) && ftl_backward_suits_transposed(spec);
-  bool by_hand = is_by_hand || (adds_dq(spec) && asks_transposed(spec));
+  bool is_by_hand = p == PROGRAM_BY_HAND && ftl_backward_adds_dq(spec) && ftl_backward_suits_transposed(spec);
+  bool by_hand = is_by_hand || asks_transposed(spec);
   resolve(spec, FTL_PARAM_p_operand, by_hand ? FTL_P_OPERAND_REGISTERS : FTL_P_OPERAND_SHARED);
-  bool is_transposed = adds_dq(spec) && spec->value[FTL_PARAM_p_operand] == FTL_P_OPERAND_REGISTERS;
+  bool is_transposed = ftl_backward_adds_dq(spec) && spec->value[FTL_PARAM_p_operand] == FTL_P_OPERAND_REGISTERS;
   bool has_pairs = arch->chip_compute_capability >= PAIRS_SINCE_COMPUTE_CAPABILITY;
   int64_t by_fragments = has_pairs ? FTL_DQ_ADDS_PAIRS : FTL_DQ_ADDS_WORDS;
   resolve(spec, FTL_PARAM_dq_adds, is_transposed ? by_fragments : FTL_DQ_ADDS_LINES);

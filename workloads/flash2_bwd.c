@@ -119,8 +119,7 @@ static ftl_status check_refill(const ftl_spec *spec, bool atomics, ftl_error *er
 
 // What only transposed scores have.
 static ftl_status check_shared(const ftl_spec *spec, ftl_error *error) {
-  int64_t adds = spec->value[FTL_PARAM_dq_adds];
-  bool loops = ftl_backward_loops_heads(spec), by_fragments = adds == FTL_DQ_ADDS_PAIRS || adds == FTL_DQ_ADDS_WORDS;
+  bool loops = ftl_backward_loops_heads(spec), by_fragments = ftl_backward_adds_by_fragments(spec);
   if (!by_fragments && !loops) return ftl_backward_check_atomics(spec, error);
   return ftl_error_set(error, FTL_INFEASIBLE, "%s: only with p_operand=registers",
                        loops ? "kv_group=loop" : "dq_adds other than lines");
@@ -129,12 +128,10 @@ static ftl_status check_shared(const ftl_spec *spec, ftl_error *error) {
 // With a kernel for dQ nothing is added up, and each head's keys have a CTA.
 static ftl_status check_kernel(const ftl_spec *spec, ftl_error *error) {
   const int64_t *v = spec->value;
-  bool is_grouped = v[FTL_PARAM_heads] != v[FTL_PARAM_kv_heads];
   const char *taken = NULL;
   if (v[FTL_PARAM_p_operand] == FTL_P_OPERAND_REGISTERS) taken = "p_operand=registers";
-  if (v[FTL_PARAM_dq_adds] == FTL_DQ_ADDS_PAIRS || v[FTL_PARAM_dq_adds] == FTL_DQ_ADDS_WORDS)
-    taken = "dq_adds other than lines";
-  if (v[FTL_PARAM_kv_group] == FTL_KV_GROUP_LOOP && is_grouped) taken = "kv_group=loop";
+  if (ftl_backward_adds_by_fragments(spec)) taken = "dq_adds other than lines";
+  if (v[FTL_PARAM_kv_group] == FTL_KV_GROUP_LOOP && ftl_backward_is_grouped(spec)) taken = "kv_group=loop";
   if (taken == NULL) return ftl_backward_check_products(spec, error);
   return ftl_error_set(error, FTL_INFEASIBLE, "%s: only with dq=atomics", taken);
 }
@@ -155,8 +152,7 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
   bool atomics = ftl_backward_adds_dq(spec);
   bool is_transposed = atomics && spec->value[FTL_PARAM_p_operand] == FTL_P_OPERAND_REGISTERS;
   const launch *all = is_transposed ? transposed : atomics ? with_atomics : with_kernel;
-  bool is_grouped = spec->value[FTL_PARAM_heads] != spec->value[FTL_PARAM_kv_heads];
-  int wanted = is_grouped && !ftl_backward_loops_heads(spec) ? 4 : 3;
+  int wanted = ftl_backward_is_grouped(spec) && !ftl_backward_loops_heads(spec) ? 4 : 3;
   batch c;
   *num_launches = 0;
   ftl_status status = check_refill(spec, atomics, error);

@@ -159,10 +159,9 @@ typedef struct ftl_access {
   int32_t warp_column_bytes;  // 0: the warps of a row touch the same bytes
   bool first_of_row;          // only the first of the warps of a row touches anything
   bool is_reread;             // bytes that the warp has read before: each row of a page that looks its entry up
-  bool
-      in_words;  // each of FTL_LANE_WORDS repetitions (RED: FTL_PAIR_WORDS) of the instruction has a word of every lane
-  bool in_subwords;  // less than 4 bytes a lane
-  bool is_local;     // spill slots row .. row + num_rows - 1 of 128 bytes each, private to the warp; no ref, warp step
+  bool in_words;              // each repetition (FTL_LANE_WORDS; RED: FTL_PAIR_WORDS) has a word of every lane
+  bool in_subwords;           // less than 4 bytes a lane
+  bool is_local;  // spill slots row .. row + num_rows - 1 of 128 bytes each, private to the warp; no ref, warp step
 } ftl_access;
 
 typedef struct ftl_warp_role {

@@ -118,9 +118,7 @@ Test(numeric_attention_flash2_bwd, transposed_scores_give_the_gradients_of_every
       for (size_t kv = 0; kv < COUNT(lengths); kv++) {
         snprintf(params, sizeof params,
                  "dq=atomics p_operand=registers kv_group=loop heads=2 kv_heads=1 head_dim=32 block_m=32 block_n=64 "
-                 "num_warps=4 "
-                 "num_stages=%d "
-                 "causal=%d seqlen_q=%d seqlen_kv=%d",
+                 "num_warps=4 num_stages=%d causal=%d seqlen_q=%d seqlen_kv=%d",
                  1 + (int)(q + kv) % 3, causal, lengths[q], lengths[kv]);
         gradients_prove("flash2_bwd", params);
       }
