@@ -62,8 +62,20 @@ static int64_t staged_bytes(const ftl_block_product *p) {
   return ftl_staged_store_bytes(tile, p->num_stages * stage_bytes(p));
 }
 
+// Triton's tutorial of matrix products (03-matrix-multiplication.py) takes its tiles in groups of GROUP_SIZE_M = 8 rows of
+// them; so do both authors of kernels/independent/triton_*.
+static void group_open_tiles(ftl_spec *spec) {
+  enum { ROWS_OF_GROUP = 8 };
+  const int64_t *v = spec->value;
+  bool is_triton = v[FTL_PARAM_code] == FTL_CODE_LEAN && v[FTL_PARAM_copy] != FTL_SPEC_COPY_TMA;
+  bool is_alone = v[FTL_PARAM_cluster] == 0 && v[FTL_PARAM_tile_order] == FTL_ORDER_M_FIRST;
+  if (is_triton && is_alone && ftl_spec_takes(spec, FTL_PARAM_tile_strip))
+    ftl_spec_set_default(spec, FTL_PARAM_tile_strip, ROWS_OF_GROUP);
+}
+
 void ftl_block_product_resolve(ftl_spec *spec, const ftl_arch *arch) {
   (void)arch;
+  group_open_tiles(spec);
   bool is_by_warps = ftl_spec_takes(spec, FTL_PARAM_warps_n) && spec->value[FTL_PARAM_mma] == FTL_SPEC_MMA_MMA;
   if (is_by_warps) ftl_spec_set_default(spec, FTL_PARAM_warps_n, warps_side_by_side(spec));
   ftl_block_product p = ftl_block_product_of(spec);
@@ -113,7 +125,7 @@ ftl_block_product ftl_block_product_of(const ftl_spec *spec) {
   p.refills_late = refills_late(spec, &p);
   p.releases_amid = releases_amid(spec, &p);
   p.part_k = part_of_step(spec, &p);
-  p.strips_return = v[FTL_PARAM_code] != FTL_CODE_BUFFERED;
+  p.strips_return = p.has_producer;
   p.c_dtype = c_dtype_of(&p);
   p.stages_c = v[FTL_PARAM_store] == FTL_SPEC_STORE_STAGED;
   p.tiles_m = ftl_divide_up(p.m, p.block_m);

@@ -13,7 +13,7 @@
    FTL_TAKES(seqlen_kv) | FTL_TAKES(head_dim) | FTL_TAKES(head_dim_v) | FTL_TAKES(dtype) | FTL_TAKES(causal) |         \
    FTL_TAKES(softmax_scale) | FTL_TAKES(block_m) | FTL_TAKES(block_n) | FTL_TAKES(num_warps) | FTL_TAKES(num_stages) | \
    FTL_TAKES(copy) | FTL_TAKES(mma) | FTL_TAKES_MASK | FTL_TAKES(dropout_p) | FTL_TAKES(layout) | FTL_TAKES(code) |    \
-   FTL_TAKES(max_registers) | FTL_TAKES(conditions) | FTL_TAKES(cache) | FTL_TAKES(clock_mhz) | FTL_TAKES(detail))
+   FTL_TAKES_LAUNCH_BOUNDS | FTL_TAKES(conditions) | FTL_TAKES(cache) | FTL_TAKES(clock_mhz) | FTL_TAKES(detail))
 
 typedef struct ftl_flash1 {
   const ftl_spec *spec;

@@ -193,7 +193,7 @@ const ftl_workload ftl_workload_glu = {
                FTL_TAKES(activation) | FTL_TAKES(dtype) | FTL_TAKES(block_m) | FTL_TAKES(block_n) | FTL_TAKES(block_k) |
                FTL_TAKES(num_warps) | FTL_TAKES(num_stages) | FTL_TAKES(code) | FTL_TAKES(persistent) |
                FTL_TAKES(tile_order) | FTL_TAKES(tile_strip) | FTL_TAKES(copy) | FTL_TAKES(mma) |
-               FTL_TAKES(max_registers) | FTL_TAKES(conditions) | FTL_TAKES(cache) | FTL_TAKES(clock_mhz) |
+               FTL_TAKES_LAUNCH_BOUNDS | FTL_TAKES(conditions) | FTL_TAKES(cache) | FTL_TAKES(clock_mhz) |
                FTL_TAKES(detail),
     .set_defaults = set_defaults,
     .needs_wgmma = ftl_block_product_needs_wgmma,

@@ -19,7 +19,7 @@ const char *ftl_workload_implied(const ftl_workload *workload, ftl_param param) 
       {FTL_PARAM_tree, "none"},          {FTL_PARAM_layout, "bhsd"},     {FTL_PARAM_tile_order, "m_first"},
       {FTL_PARAM_tile_reverse, "false"}, {FTL_PARAM_copy, "auto"},       {FTL_PARAM_mma, "auto"},
       {FTL_PARAM_max_registers, "0"},    {FTL_PARAM_heads, "1"},         {FTL_PARAM_kv_heads, "1"},
-      {FTL_PARAM_num_stages, "1"},
+      {FTL_PARAM_num_stages, "1"},       {FTL_PARAM_min_ctas, "0"},
   };
   if (ftl_workload_takes(workload, param)) return NULL;
   if (param == FTL_PARAM_pass) return direction_of(workload);

@@ -201,7 +201,7 @@ const ftl_workload ftl_workload_matmul_tiled = {
                FTL_TAKES(block_k) | FTL_TAKES(num_warps) | FTL_TAKES(num_stages) | FTL_TAKES(code) |
                FTL_TAKES(persistent) | FTL_TAKES_CLUSTERS | FTL_TAKES(tile_order) | FTL_TAKES(tile_strip) |
                FTL_TAKES(groups_n) | FTL_TAKES(refill) | FTL_TAKES(store) | FTL_TAKES(copy) | FTL_TAKES(mma) |
-               FTL_TAKES(max_registers) | FTL_TAKES(splits) | FTL_TAKES(conditions) | FTL_TAKES(cache) |
+               FTL_TAKES_LAUNCH_BOUNDS | FTL_TAKES(splits) | FTL_TAKES(conditions) | FTL_TAKES(cache) |
                FTL_TAKES(clock_mhz) | FTL_TAKES(detail),
     .dtypes = 1 << FTL_SPEC_FP16 | 1 << FTL_SPEC_BF16 | 1 << FTL_SPEC_TF32 | 1 << FTL_SPEC_FP8_E4M3 |
               1 << FTL_SPEC_FP8_E5M2 | 1 << FTL_SPEC_INT8 | 1 << FTL_SPEC_INT4,

@@ -196,7 +196,7 @@ const ftl_workload ftl_workload_sparq_decode = {
     .accepts = FTL_TAKES(batch) | FTL_TAKES(heads) | FTL_TAKES(kv_heads) | FTL_TAKES(seqlen_kv) | FTL_TAKES(head_dim) |
                FTL_TAKES_SPARQ | FTL_TAKES(dtype) | FTL_TAKES(softmax_scale) | FTL_TAKES(block_n) |
                FTL_TAKES(num_warps) | FTL_TAKES(num_stages) | FTL_TAKES(copy) | FTL_TAKES(mma) | FTL_TAKES(code) |
-               FTL_TAKES(max_registers) | FTL_TAKES(conditions) | FTL_TAKES(cache) | FTL_TAKES(clock_mhz) |
+               FTL_TAKES_LAUNCH_BOUNDS | FTL_TAKES(conditions) | FTL_TAKES(cache) | FTL_TAKES(clock_mhz) |
                FTL_TAKES(detail),
     .set_defaults = set_defaults,
     .build = build,

@@ -214,6 +214,8 @@ enum { FTL_MAX_LAUNCHES = 24 };
   (FTL_TAKES(m) | FTL_TAKES(n) | FTL_TAKES(k) | FTL_TAKES(transpose_a) | FTL_TAKES(transpose_b) |               \
    FTL_TAKES(transpose_c) | FTL_TAKES_STRIDES | FTL_TAKES(block_k) | FTL_TAKES(fused) | FTL_TAKES(activation) | \
    FTL_TAKES(acc_dtype) | FTL_TAKES(tile_strip) | FTL_TAKES(groups_n) | FTL_TAKES(store))
+// What a source says of registers: a cap, or CTAs that shall fit.
+#define FTL_TAKES_LAUNCH_BOUNDS (FTL_TAKES(max_registers) | FTL_TAKES(min_ctas))
 #define FTL_TAKES_PAGES (FTL_TAKES(page_size) | FTL_TAKES(page_layout) | FTL_TAKES(prefix))
 #define FTL_TAKES_TREE (FTL_TAKES(tree) | FTL_TAKES(parents))
 #define FTL_TAKES_MASK (FTL_TAKES(mask) | FTL_TAKES(mask_block) | FTL_TAKES(mask_width) | FTL_TAKES(mask_bits))

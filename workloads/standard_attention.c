@@ -211,7 +211,7 @@ const ftl_workload ftl_workload_standard_attention = {
                FTL_TAKES(padding_mask) | FTL_TAKES(elementwise) | FTL_TAKES(dropout_p) | FTL_TAKES(block_m) |
                FTL_TAKES(block_n) | FTL_TAKES(num_warps) | FTL_TAKES(num_stages) | FTL_TAKES(softmax) |
                FTL_TAKES(tile_order) | FTL_TAKES(tile_reverse) | FTL_TAKES(store) | FTL_TAKES(copy) | FTL_TAKES(mma) |
-               FTL_TAKES(layout) | FTL_TAKES(code) | FTL_TAKES(max_registers) | FTL_TAKES(conditions) |
+               FTL_TAKES(layout) | FTL_TAKES(code) | FTL_TAKES_LAUNCH_BOUNDS | FTL_TAKES(conditions) |
                FTL_TAKES(cache) | FTL_TAKES(clock_mhz) | FTL_TAKES(detail),
     .resolve = resolve,
     .build = build,

@@ -22,7 +22,7 @@ ftl_status ftl_user_kernel_check_name(const char *name, ftl_error *error) {
 }
 
 ftl_param_set ftl_user_kernel_accepts(void) {
-  return FTL_TAKES(copy) | FTL_TAKES(mma) | FTL_TAKES(code) | FTL_TAKES(max_registers) | FTL_TAKES(conditions) |
+  return FTL_TAKES(copy) | FTL_TAKES(mma) | FTL_TAKES(code) | FTL_TAKES_LAUNCH_BOUNDS | FTL_TAKES(conditions) |
          FTL_TAKES(cache) | FTL_TAKES(clock_mhz) | FTL_TAKES(detail);
 }
 

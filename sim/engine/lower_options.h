@@ -17,7 +17,8 @@ static inline ftl_lower_options ftl_lower_options_of(const ftl_spec *spec) {
                              .is_cuda = v[FTL_PARAM_code] == FTL_CODE_PLAIN || v[FTL_PARAM_code] == FTL_CODE_STEPPED,
                              .buffers_fragments = v[FTL_PARAM_code] == FTL_CODE_BUFFERED,
                              .keeps_denormals = v[FTL_PARAM_exp2] == FTL_EXP2_IEEE,
-                             .max_registers = (int32_t)v[FTL_PARAM_max_registers]};
+                             .max_registers = (int32_t)v[FTL_PARAM_max_registers],
+                             .min_ctas = (int32_t)v[FTL_PARAM_min_ctas]};
 }
 
 #endif

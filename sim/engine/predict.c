@@ -160,7 +160,8 @@ static ftl_status make_programs(ftl_spec *spec, const ftl_arch *arch, programs *
   ftl_status status = make_form(spec, arch, p, error);
   if (!ftl_spec_leaves_tiles_open(&general)) return status;
   if (status == FTL_INFEASIBLE) status = make_smaller(&smaller, &general, arch, spec, p, error);
-  bool spills_on_purpose = general.value[FTL_PARAM_max_registers] > 0 || general.workload->keeps_spilling_tiles;
+  bool has_cap = general.value[FTL_PARAM_max_registers] > 0 || general.value[FTL_PARAM_min_ctas] > 0;
+  bool spills_on_purpose = has_cap || general.workload->keeps_spilling_tiles;
   if (status != FTL_OK || spills_on_purpose || !spills_much(p)) return status;
   return make_without_spills(&smaller, &general, arch, spec, p, error);
 }

@@ -370,9 +370,20 @@ static ftl_status take_lists(builder *b, ftl_error *error) {
   return ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", b->tile->name);
 }
 
+// Roles that setmaxnreg gives registers share out those of the whole SM.
+static ftl_status check_launch_bounds(const builder *b, ftl_error *error) {
+  bool reallocates = false;
+  for (int32_t r = 0; r < b->tile->num_roles; r++) reallocates |= b->tile->roles[r].num_registers > 0;
+  if (!reallocates || b->options.min_ctas <= 1) return FTL_OK;
+  return ftl_error_set(error, FTL_INFEASIBLE,
+                       "min_ctas=%d: the registers that setmaxnreg gives to the roles of %s fill an SM; allowed is 0 or 1",
+                       b->options.min_ctas, b->tile->name);
+}
+
 static ftl_status build(builder *b, ftl_error *error) {
   ftl_status status = ftl_product_of_tile(&b->program->product, b->tile, b->arch, error);
   if (status == FTL_OK) status = ftl_lower_check_features(b->tile, b->arch, b->options.copy, error);
+  if (status == FTL_OK) status = check_launch_bounds(b, error);
   if (status != FTL_OK) return status;
   ftl_fragment_shape shape = ftl_fragment_shape_of(b->arch, b->options.mma == FTL_MMA_WGMMA);
   status = ftl_shared_places_take(b->program, b->layouts, b->arch, &b->options, &shape, error);

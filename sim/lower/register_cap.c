@@ -10,10 +10,10 @@ enum {
 };
 
 int32_t ftl_register_cap(const ftl_arch *arch, ftl_lower_options options, int32_t num_warps) {
-  int64_t warps = ftl_round_up(num_warps, arch->sm_num_subcores);
-  int64_t cap = arch->sm_num_registers / warps / arch->sm_register_unit * arch->sm_register_unit / FTL_WARP_LANES;
+  int64_t ctas = ftl_larger(options.min_ctas, 1);
+  int64_t cap = ftl_larger(ftl_registers_for_ctas(arch, num_warps, ctas), LEAST_CAP);
   if (cap > arch->sm_max_registers_per_thread) cap = arch->sm_max_registers_per_thread;
-  int32_t asked_for = options.max_registers < LEAST_CAP ? LEAST_CAP : options.max_registers;
+  int64_t asked_for = ftl_larger(options.max_registers, LEAST_CAP);
   if (options.max_registers > 0 && asked_for < cap) cap = asked_for;
   return (int32_t)cap;
 }
@@ -45,6 +45,7 @@ int32_t ftl_register_cap_of_role(const ftl_tile_program *tile, const ftl_role *r
                                  ftl_lower_options options, const ftl_fragment_shape *shape) {
   if (role->num_registers > 0) return role->num_registers;
   int32_t cap = ftl_register_cap(arch, options, ftl_tile_num_warps(tile));
-  bool is_short = options.max_registers == 0 && tile->num_roles == 1 && is_given_up(tile, role, arch, options, shape);
+  bool says_nothing = options.max_registers == 0 && options.min_ctas == 0;
+  bool is_short = says_nothing && tile->num_roles == 1 && is_given_up(tile, role, arch, options, shape);
   return is_short && cap > REGISTERS_OF_FULL_SM ? REGISTERS_OF_FULL_SM : cap;
 }
