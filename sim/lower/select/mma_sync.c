@@ -13,9 +13,14 @@ static int32_t chunk_at(ftl_select *s, int32_t ring, ftl_operand_kind kind, int3
   if (s->rings[ring].keeps_all[kind]) return NONE;
   int32_t chunk = ftl_draft_value_add(&s->draft, 1, 1), from = rows == NONE ? s->thread : rows;
   int32_t base = s->plain_code ? s->rings[ring].read_offset : s->rings[ring].read_address;
-  if (s->finds_positions || (s->plain_code && kind == FTL_OPERAND_B_NK)) {
+  if (s->finds_positions) {
     if (s->recomputes_positions) ftl_select_add(s, FTL_OP_IADD, 2, chunk, s->thread, NONE, NONE);
-    ftl_select_add(s, FTL_OP_LOP, 1, chunk, s->recomputes_positions ? chunk : from, base, NONE);
+    ftl_select_add(s, FTL_OP_LOP, 1, chunk, s->recomputes_positions ? chunk : from, NONE, NONE);
+    ftl_select_add(s, FTL_OP_IADD, 1, chunk, chunk, base, NONE);
+    return chunk;
+  }
+  if (s->plain_code && kind == FTL_OPERAND_B_NK) {
+    ftl_select_add(s, FTL_OP_LOP, 1, chunk, from, base, NONE);
     return chunk;
   }
   ftl_select_add(s, FTL_OP_IADD, 1, chunk, from, NONE, NONE);
