@@ -62,6 +62,7 @@ typedef struct ftl_draft {
   bool buffers_fragments;  // its source has two sets of fragments, as CUTLASS
   bool fragments_early;    // ldmatrix stands farther ahead of its product than it takes
   bool fragments_near;     // nearer: two products ahead
+  int32_t crowded_above;   // live registers beyond which a fragment is loaded right before its product; 0: never
   bool failed;             // out of memory, reported once by ftl_draft_finish
   ftl_draft_inst sink;     // what ftl_draft_add gives when memory is out
 } ftl_draft;

@@ -17,6 +17,9 @@
 enum { MAX_SQUEEZE_PCT = 3, MAX_ORDER_SQUEEZE_PCT = 14, MAX_ROW_SQUEEZE_PCT = 4 };
 enum { EAGER_SQUEEZE_PCT = 8, EAGER_ORDER_SQUEEZE_PCT = 17 };
 enum { STEPPED_SQUEEZE_PCT = 2 };
+
+// Share of the registers that a thread may have beyond which stepped code loads each fragment right before its product.
+enum { CROWDED_PCT = 85 };
 // ptxas gives accumulators and operands of wgmmas registers from R24 on, whatever else a thread has (SASS of
 // kernels/products/product_wgmma.h and kernels/foreign/triton_descriptors.py), and reports two more than the last one
 // used.
@@ -112,6 +115,13 @@ typedef struct role_draft {
   bool fragments_a_step_ahead;  // two sets of them, whatever the source has
 } role_draft;
 
+// Attention with mma.sync by an unknown author, for sm_90: kernels/measurements/registers_independent.csv.
+static bool is_stepped(const builder *b, const ftl_select *s) {
+  bool is_by_hand = b->options.is_cuda && !b->options.plain_code && !b->options.buffers_fragments;
+  if (!b->arch->sm_has_wgmma) return false;
+  return is_by_hand && b->options.mma == FTL_MMA_MMA && !ftl_select_multiplies_one_a(s);
+}
+
 // Selects the role's instructions and orders them; *result says what registers they need.
 static ftl_status draft_role(builder *b, ftl_select *s, const role_draft *how, ftl_draft_result *result,
                              ftl_error *error) {
@@ -139,6 +149,7 @@ static ftl_status draft_role(builder *b, ftl_select *s, const role_draft *how, f
   s->draft.buffers_fragments = b->options.buffers_fragments;
   s->draft.fragments_early = how->fragments_early;
   s->draft.fragments_near = how->fragments_near;
+  s->draft.crowded_above = is_stepped(b, s) ? how->cap * CROWDED_PCT / 100 : 0;
   ftl_status status = ftl_select_role(s, error);
   if (status != FTL_OK) return status;
   int32_t cap = how->order_cap > 0 ? how->order_cap : how->cap;
@@ -162,13 +173,6 @@ static bool is_eager_for(const builder *b, const ftl_select *s, int32_t step) {
   if (b->options.mma != FTL_MMA_MMA || !b->options.is_cuda || !b->arch->sm_has_wgmma) return false;
   if (b->options.buffers_fragments || ftl_select_multiplies_one_a(s)) return false;
   return step == ftl_registers_for_ctas(b->arch, num_warps, num_warps > sides ? 2 : 3);
-}
-
-// Attention with mma.sync by an unknown author, for sm_90: kernels/measurements/registers_independent.csv.
-static bool is_stepped(const builder *b, const ftl_select *s) {
-  bool is_by_hand = b->options.is_cuda && !b->options.plain_code && !b->options.buffers_fragments;
-  if (!b->arch->sm_has_wgmma) return false;
-  return is_by_hand && b->options.mma == FTL_MMA_MMA && !ftl_select_multiplies_one_a(s);
 }
 
 // By how much of an occupancy step registers may miss it for another order to be looked for, and for instructions to be

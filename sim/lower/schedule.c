@@ -117,6 +117,11 @@ static int32_t pressure_delta(const scheduler *s, int32_t node, int32_t *needed)
   return delta;
 }
 
+// So many registers are live that ptxas has none to spare for fragments on their way.
+static bool is_crowded(const scheduler *s) {
+  return s->draft->crowded_above > 0 && s->live_registers > s->draft->crowded_above;
+}
+
 static void place(scheduler *s, int32_t node) {
   const ftl_draft_inst *inst = &s->first[node];
   int32_t needed;
@@ -131,9 +136,12 @@ static void place(scheduler *s, int32_t node) {
   if (s->now < s->ready_at[node]) s->now = s->ready_at[node];
   if (s->now < s->pipe_free_at[timing.pipe]) s->now = s->pipe_free_at[timing.pipe];
   const ftl_dag_node *n = &s->nodes[node];
+  bool is_crowded_product = inst->inst.opcode == FTL_OP_MMA && is_crowded(s);
   for (int32_t e = n->first_edge; e < n->first_edge + n->num_edges; e++) {
-    int32_t earlier = s->edges[e].node, ready_at = s->now + s->edges[e].latency_cycles;
-    int32_t due_at = s->now + s->edges[e].lead_cycles;
+    int32_t earlier = s->edges[e].node;
+    bool is_near = is_crowded_product && s->first[earlier].inst.opcode == FTL_OP_LDSM;
+    int32_t ready_at = s->now + (is_near ? 1 : s->edges[e].latency_cycles);
+    int32_t due_at = s->now + (is_near ? 1 : s->edges[e].lead_cycles);
     if (ready_at > s->ready_at[earlier]) s->ready_at[earlier] = ready_at;
     if (due_at > s->due_at[earlier]) s->due_at[earlier] = due_at;
     if (--s->users_left[earlier] == 0) heap_push(&s->pending, key_of(INT32_MAX - s->due_at[earlier], earlier));
