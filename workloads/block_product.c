@@ -62,8 +62,8 @@ static int64_t staged_bytes(const ftl_block_product *p) {
   return ftl_staged_store_bytes(tile, p->num_stages * stage_bytes(p));
 }
 
-// Triton's tutorial of matrix products (03-matrix-multiplication.py) takes its tiles in groups of GROUP_SIZE_M = 8 rows of
-// them; so do both authors of kernels/independent/triton_*.
+// Triton's tutorial of matrix products (03-matrix-multiplication.py) takes its tiles in groups of GROUP_SIZE_M = 8 rows
+// of them; so do both authors of kernels/independent/triton_*.
 static void group_open_tiles(ftl_spec *spec) {
   enum { ROWS_OF_GROUP = 8 };
   const int64_t *v = spec->value;

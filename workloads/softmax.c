@@ -155,8 +155,8 @@ static ftl_status build_safe(const ftl_spec *spec, ftl_tile_program **launches, 
 static ftl_status build_online(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
   return build(spec, true, launches, num_launches, error);
 }
-#define ROWS_PARAMS                                                                                                  \
-  (FTL_TAKES(batch) | FTL_TAKES(heads) | FTL_TAKES(seqlen_q) | FTL_TAKES(seqlen_kv) | FTL_TAKES(dtype) |             \
+#define ROWS_PARAMS                                                                                                 \
+  (FTL_TAKES(batch) | FTL_TAKES(heads) | FTL_TAKES(seqlen_q) | FTL_TAKES(seqlen_kv) | FTL_TAKES(dtype) |            \
    FTL_TAKES(block_m) | FTL_TAKES(block_n) | FTL_TAKES(num_warps) | FTL_TAKES(schedule) | FTL_TAKES_LAUNCH_BOUNDS | \
    FTL_TAKES(conditions) | FTL_TAKES(cache) | FTL_TAKES(clock_mhz) | FTL_TAKES(detail))
 

@@ -112,6 +112,7 @@ typedef struct role_draft {
   int32_t cap;        // registers a thread may have
   int32_t order_cap;  // the same once instructions are selected; 0: as many
   bool serial_wgmma, is_short_of_registers, fragments_early, fragments_near;
+  bool crowds;                  // fragments are loaded right before their products where few registers are left
   bool fragments_a_step_ahead;  // two sets of them, whatever the source has
 } role_draft;
 
@@ -149,7 +150,7 @@ static ftl_status draft_role(builder *b, ftl_select *s, const role_draft *how, f
   s->draft.buffers_fragments = b->options.buffers_fragments;
   s->draft.fragments_early = how->fragments_early;
   s->draft.fragments_near = how->fragments_near;
-  s->draft.crowded_above = is_stepped(b, s) ? how->cap * CROWDED_PCT / 100 : 0;
+  s->draft.crowded_above = how->crowds ? how->cap * CROWDED_PCT / 100 : 0;
   ftl_status status = ftl_select_role(s, error);
   if (status != FTL_OK) return status;
   int32_t cap = how->order_cap > 0 ? how->order_cap : how->cap;
@@ -224,6 +225,7 @@ static ftl_status draft_role_to_fit(builder *b, ftl_select *s, role_draft *how, 
   if (status != FTL_OK) return status;
   if (result->spilled_registers > 0) {
     how->is_short_of_registers = true;
+    how->crowds = is_stepped(b, s);
     status = draft_role_again(b, s, how, before, result, error);
     if (status != FTL_OK) return status;
   }
@@ -296,7 +298,7 @@ static ftl_status count_registers(builder *b, ftl_select *s, const role_draft *h
 static ftl_status draft_fragments_near(builder *b, ftl_select *s, const role_draft *how, const ftl_select_lists *before,
                                        ftl_draft_result *result, ftl_error *error) {
   role_draft near = *how;
-  near.fragments_near = true;
+  near.fragments_near = near.crowds = true;
   int32_t registers = result->registers_per_thread;
   ftl_status status = draft_role_again(b, s, &near, before, result, error);
   if (status == FTL_OK && result->spilled_registers > 0) status = draft_role_again(b, s, how, before, result, error);
@@ -316,6 +318,7 @@ static ftl_status draft_fragments_early(builder *b, ftl_select *s, const role_dr
     return draft_fragments_near(b, s, how, before, result, error);
   role_draft early = *how;
   early.fragments_early = true;
+  early.crowds = is_stepped(b, s);
   early.fragments_a_step_ahead = b->options.plain_code && s->role->num_groups > 1;
   early.order_cap = result->ordered_registers;
   int32_t reported = result->registers_per_thread;
@@ -379,9 +382,10 @@ static ftl_status check_launch_bounds(const builder *b, ftl_error *error) {
   bool reallocates = false;
   for (int32_t r = 0; r < b->tile->num_roles; r++) reallocates |= b->tile->roles[r].num_registers > 0;
   if (!reallocates || b->options.min_ctas <= 1) return FTL_OK;
-  return ftl_error_set(error, FTL_INFEASIBLE,
-                       "min_ctas=%d: the registers that setmaxnreg gives to the roles of %s fill an SM; allowed is 0 or 1",
-                       b->options.min_ctas, b->tile->name);
+  return ftl_error_set(
+      error, FTL_INFEASIBLE,
+      "min_ctas=%d: the registers that setmaxnreg gives to the roles of %s fill an SM; allowed is 0 or 1",
+      b->options.min_ctas, b->tile->name);
 }
 
 static ftl_status build(builder *b, ftl_error *error) {

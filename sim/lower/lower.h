@@ -14,7 +14,7 @@ typedef struct ftl_lower_options {
   bool is_cuda;          // written in CUDA, which nvcc compiles, not in PTX that Triton writes
   bool buffers_fragments;  // the source loads the fragments of a k step before it multiplies those of the step before
   int32_t max_registers;   // 0: the architecture's limit, and what num_warps allows; else a cap (-maxrregcount)
-  int32_t min_ctas;  // CTAs of an SM that registers shall allow (__launch_bounds__); 0: nothing is said
+  int32_t min_ctas;        // CTAs of an SM that registers shall allow (__launch_bounds__); 0: nothing is said
 } ftl_lower_options;
 
 // Resolves AUTO for an architecture. FTL_INFEASIBLE when the chip lacks what is asked for.

@@ -18,7 +18,7 @@ static const ftl_param choices[] = {FTL_PARAM_block_m,        FTL_PARAM_block_n,
                                     FTL_PARAM_tile_scheduler, FTL_PARAM_l2_persist, FTL_PARAM_l2_evict_first,
                                     FTL_PARAM_code,           FTL_PARAM_scaling,    FTL_PARAM_row_sums,
                                     FTL_PARAM_guard,          FTL_PARAM_exp2,       FTL_PARAM_mask_steps,
-                                    FTL_PARAM_max_registers,  FTL_PARAM_min_ctas,     FTL_PARAM_detail};
+                                    FTL_PARAM_max_registers,  FTL_PARAM_min_ctas,   FTL_PARAM_detail};
 enum { NUM_CHOICES = sizeof choices / sizeof *choices, NUM_ALWAYS_SHOWN = 4 };
 
 static bool is_choice(int param) {

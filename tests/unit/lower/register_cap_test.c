@@ -66,3 +66,36 @@ Test(unit_lower_register_cap, a_cap_is_at_least_what_ptxas_needs) {
   cr_expect_eq(attention("h200", PLAIN "head_dim=64 block_m=64 block_n=32 num_warps=4 max_registers=2"), 24);
   cr_expect_eq(attention("h200", PLAIN "head_dim=64 block_m=64 block_n=32 num_warps=4 max_registers=25"), 25);
 }
+
+// 65536 registers for two CTAs of 256 threads are 128 a thread, for three of 128 168, for two of 128 no less than a
+// thread can have. Two warps and their like on every sub-core: 8 CTAs of 64 threads have 4 warps a sub-core, 128.
+Test(unit_lower_register_cap, ctas_that_the_source_asks_for_share_the_registers) {
+#define STEPPED "heads=8 seqlen=4096 mma=mma copy=cp_async num_stages=2 code=stepped head_dim=128 "
+  cr_expect_eq(attention("h200", STEPPED "block_m=128 block_n=64 num_warps=8 min_ctas=2"), 128);
+  cr_expect_eq(attention("h200", STEPPED "block_m=64 block_n=64 num_warps=4 min_ctas=3"), 168);
+  cr_expect_eq(attention("h200", STEPPED "block_m=128 block_n=64 num_warps=4 min_ctas=2"), 255);
+  cr_expect_eq(attention("h200", STEPPED "block_m=32 block_n=64 num_warps=2 min_ctas=8"), 128);
+  cr_expect_eq(attention("h200", STEPPED "block_m=128 block_n=64 num_warps=8 min_ctas=32"), 24);
+  cr_expect_eq(attention("h200", STEPPED "block_m=128 block_n=64 num_warps=8 min_ctas=2 max_registers=96"), 96);
+}
+
+// .minnctapersm 1 is what ptxas lacks where it gives up.
+Test(unit_lower_register_cap, a_source_that_asks_for_one_cta_keeps_its_registers) {
+  cr_expect_eq(attention("h200", LEAN "head_dim=64 block_m=128 block_n=64 num_warps=2 min_ctas=1"), 255);
+}
+
+// A consumer and its producer have what 256 threads twice share; of two consumers setmaxnreg gives 240 to each.
+Test(unit_lower_register_cap, roles_that_share_out_an_sms_registers_are_alone_on_it) {
+#define SPECIALISED "heads=8 seqlen=4096 head_dim=64 block_n=128 schedule=stages "
+  cr_expect_eq(registers_on("h200", "flash3_fwd", SPECIALISED "causal=1 block_m=64 num_warps=4 min_ctas=2"), 128);
+  cr_expect_eq(registers_on("h200", "flash3_fwd", SPECIALISED "block_m=128 num_warps=8 min_ctas=1"), 168);
+  programs p;
+  ftl_error error = {0};
+  cr_assert_eq(lower_workload(&p, "h200", "flash3_fwd", SPECIALISED "block_m=128 num_warps=8 min_ctas=2", &error),
+               FTL_INFEASIBLE);
+  cr_expect_str_eq(
+      error.message,
+      "min_ctas=2: the registers that setmaxnreg gives to the roles of flash3_fwd fill an SM; allowed is 0 "
+      "or 1");
+  programs_fini(&p);
+}

@@ -107,6 +107,20 @@ Test(unit_lower_schedule, fragments_are_loaded_a_few_mmas_ahead_and_not_all_at_t
   ftl_draft_fini(&draft);
 }
 
+// Live at a product: accumulator 4, address 1, its own fragment 4. Beyond 8 each fragment is loaded right before its
+// product; where as many as 20 may be live, as above without a limit.
+Test(unit_lower_schedule, fragments_are_loaded_right_before_their_products_where_registers_are_crowded) {
+  ftl_draft crowded = mma_chain(12), roomy = mma_chain(12);
+  crowded.crowded_above = 8;
+  roomy.crowded_above = 20;
+  finished done = finish(&crowded, 255), as_before = finish(&roomy, 255);
+  for (int i = 0; i < 12; i++) cr_expect_eq(position_of(&crowded, 200 + i) - position_of(&crowded, 100 + i), 1);
+  cr_expect_eq(done.result.registers_per_thread, 20 - 2 * 4);
+  cr_expect_eq(as_before.result.registers_per_thread, 20);
+  ftl_draft_fini(&crowded);
+  ftl_draft_fini(&roomy);
+}
+
 // Four k steps of four products, a fragment of A each, which is loaded before the products of the step before: loads
 // have the tags 100 to 103, products 200 to 215.
 static void put_buffered_steps(ftl_draft *draft, uint8_t effects) {

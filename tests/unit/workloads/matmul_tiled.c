@@ -44,6 +44,8 @@ static void tiles_of(const char *params, char *text, size_t size) {
 #define TILE "block_m=64 block_n=64 num_warps=4 "
 #define FLAT TILE "m=192 n=320 "
 #define TALL TILE "m=320 n=192 "
+#define TEN TILE "m=640 n=128 "
+#define IN_ROWS "0.0 1.0 2.0 3.0 4.0 5.0 6.0 7.0 8.0 9.0 0.1 1.1 2.1 3.1 4.1 5.1 6.1 7.1 8.1 9.1"
 
 Test(unit_workloads_matmul_tiled, tiles_follow_each_other_in_strips_there_and_back) {
   static const struct {
@@ -57,6 +59,14 @@ Test(unit_workloads_matmul_tiled, tiles_follow_each_other_in_strips_there_and_ba
       // CUTLASS's GemmIdentityThreadblockSwizzle goes forward in each.
       {FLAT "tile_order=n_first tile_strip=2 mma=mma copy=cp_async code=buffered",
        "0.0 0.1 1.0 1.1 2.0 2.1 0.2 0.3 1.2 1.3 2.2 2.3 0.4 1.4 2.4"},
+      // So do Triton's groups, of eight rows where nothing is said of the order.
+      {FLAT "tile_order=n_first tile_strip=2 mma=wgmma copy=cp_async code=lean",
+       "0.0 0.1 1.0 1.1 2.0 2.1 0.2 0.3 1.2 1.3 2.2 2.3 0.4 1.4 2.4"},
+      {TEN "mma=wgmma copy=cp_async",
+       "0.0 1.0 2.0 3.0 4.0 5.0 6.0 7.0 0.1 1.1 2.1 3.1 4.1 5.1 6.1 7.1 8.0 9.0 8.1 9.1"},
+      {TEN "mma=wgmma copy=cp_async tile_strip=0", IN_ROWS},
+      {TEN "mma=wgmma copy=tma", IN_ROWS},
+      {TEN "mma=mma copy=cp_async", IN_ROWS},
       // Clusters of two columns, of which a strip has one; the sixth column makes the last whole.
       {FLAT "tile_order=n_first tile_strip=2 cluster=1x2",
        "0.0 0.1 1.0 1.1 2.0 2.1 2.2 2.3 1.2 1.3 0.2 0.3 0.4 0.5 1.4 1.5 2.4 2.5"},
