@@ -44,8 +44,6 @@ static void tiles_of(const char *params, char *text, size_t size) {
 #define TILE "block_m=64 block_n=64 num_warps=4 "
 #define FLAT TILE "m=192 n=320 "
 #define TALL TILE "m=320 n=192 "
-#define TEN TILE "m=640 n=128 "
-#define IN_ROWS "0.0 1.0 2.0 3.0 4.0 5.0 6.0 7.0 8.0 9.0 0.1 1.1 2.1 3.1 4.1 5.1 6.1 7.1 8.1 9.1"
 
 Test(unit_workloads_matmul_tiled, tiles_follow_each_other_in_strips_there_and_back) {
   static const struct {
@@ -59,14 +57,9 @@ Test(unit_workloads_matmul_tiled, tiles_follow_each_other_in_strips_there_and_ba
       // CUTLASS's GemmIdentityThreadblockSwizzle goes forward in each.
       {FLAT "tile_order=n_first tile_strip=2 mma=mma copy=cp_async code=buffered",
        "0.0 0.1 1.0 1.1 2.0 2.1 0.2 0.3 1.2 1.3 2.2 2.3 0.4 1.4 2.4"},
-      // So do Triton's groups, of eight rows where nothing is said of the order.
+      // So do Triton's groups.
       {FLAT "tile_order=n_first tile_strip=2 mma=wgmma copy=cp_async code=lean",
        "0.0 0.1 1.0 1.1 2.0 2.1 0.2 0.3 1.2 1.3 2.2 2.3 0.4 1.4 2.4"},
-      {TEN "mma=wgmma copy=cp_async",
-       "0.0 1.0 2.0 3.0 4.0 5.0 6.0 7.0 0.1 1.1 2.1 3.1 4.1 5.1 6.1 7.1 8.0 9.0 8.1 9.1"},
-      {TEN "mma=wgmma copy=cp_async tile_strip=0", IN_ROWS},
-      {TEN "mma=wgmma copy=tma", IN_ROWS},
-      {TEN "mma=mma copy=cp_async", IN_ROWS},
       // Clusters of two columns, of which a strip has one; the sixth column makes the last whole.
       {FLAT "tile_order=n_first tile_strip=2 cluster=1x2",
        "0.0 0.1 1.0 1.1 2.0 2.1 2.2 2.3 1.2 1.3 0.2 0.3 0.4 0.5 1.4 1.5 2.4 2.5"},
@@ -75,6 +68,28 @@ Test(unit_workloads_matmul_tiled, tiles_follow_each_other_in_strips_there_and_ba
     char tiles[256];
     tiles_of(cases[i].params, tiles, sizeof tiles);
     cr_expect_str_eq(tiles, cases[i].tiles, "%s: %s", cases[i].params, tiles);
+  }
+}
+
+// Of lean code without TMA, which is Triton's, where nothing is said of the order.
+Test(unit_workloads_matmul_tiled, open_tiles_of_triton_go_in_groups_of_eight_rows) {
+  static const struct {
+    const char *workload, *params;
+    int64_t strip;
+  } cases[] = {{"matmul_tiled", "mma=wgmma copy=cp_async code=lean", 8},
+               {"glu", "mma=wgmma copy=cp_async code=lean", 8},
+               {"matmul_tiled", "mma=wgmma copy=cp_async code=lean tile_strip=0", 0},
+               {"matmul_tiled", "mma=wgmma copy=cp_async code=lean tile_order=n_first", 0},
+               {"matmul_tiled", "mma=wgmma copy=cp_async code=plain", 0},
+               {"matmul_tiled", "mma=wgmma copy=tma code=lean", 0},
+               {"matmul_tiled", "mma=wgmma copy=tma code=lean cluster=1x2", 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    ftl_spec spec;
+    ftl_error error = {0};
+    cr_assert_eq(spec_of_words(&spec, cases[i].workload, "m=1280 n=512 k=256", cases[i].params, &error), FTL_OK, "%s",
+                 error.message);
+    spec.workload->resolve(&spec, NULL);
+    cr_expect_eq(spec.value[FTL_PARAM_tile_strip], cases[i].strip, "%s %s", cases[i].workload, cases[i].params);
   }
 }
 
