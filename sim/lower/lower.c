@@ -123,6 +123,12 @@ static bool is_stepped(const builder *b, const ftl_select *s) {
   return is_by_hand && b->options.mma == FTL_MMA_MMA && !ftl_select_multiplies_one_a(s);
 }
 
+// Whether the role loads a fragment right before its product where few registers are left. Decoding by groups of warps
+// was not looked at.
+static bool has_crowded_products(const builder *b, const ftl_select *s) {
+  return is_stepped(b, s) && s->role->num_groups == 1;
+}
+
 // Selects the role's instructions and orders them; *result says what registers they need.
 static ftl_status draft_role(builder *b, ftl_select *s, const role_draft *how, ftl_draft_result *result,
                              ftl_error *error) {
@@ -225,7 +231,7 @@ static ftl_status draft_role_to_fit(builder *b, ftl_select *s, role_draft *how, 
   if (status != FTL_OK) return status;
   if (result->spilled_registers > 0) {
     how->is_short_of_registers = true;
-    how->crowds = is_stepped(b, s);
+    how->crowds = has_crowded_products(b, s);
     status = draft_role_again(b, s, how, before, result, error);
     if (status != FTL_OK) return status;
   }
@@ -318,7 +324,7 @@ static ftl_status draft_fragments_early(builder *b, ftl_select *s, const role_dr
     return draft_fragments_near(b, s, how, before, result, error);
   role_draft early = *how;
   early.fragments_early = true;
-  early.crowds = is_stepped(b, s);
+  early.crowds = has_crowded_products(b, s);
   early.fragments_a_step_ahead = b->options.plain_code && s->role->num_groups > 1;
   early.order_cap = result->ordered_registers;
   int32_t reported = result->registers_per_thread;
