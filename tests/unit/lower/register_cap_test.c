@@ -77,6 +77,7 @@ Test(unit_lower_register_cap, ctas_that_the_source_asks_for_share_the_registers)
   cr_expect_eq(attention("h200", STEPPED "block_m=32 block_n=64 num_warps=2 min_ctas=8"), 128);
   cr_expect_eq(attention("h200", STEPPED "block_m=128 block_n=64 num_warps=8 min_ctas=32"), 24);
   cr_expect_eq(attention("h200", STEPPED "block_m=128 block_n=64 num_warps=8 min_ctas=2 max_registers=96"), 96);
+  cr_expect_eq(attention("h200", STEPPED "block_m=128 block_n=64 num_warps=8 min_ctas=2 max_registers=200"), 128);
 }
 
 // .minnctapersm 1 is what ptxas lacks where it gives up.
