@@ -68,8 +68,8 @@ static void group_open_tiles(ftl_spec *spec) {
   enum { ROWS_OF_GROUP = 8 };
   const int64_t *v = spec->value;
   bool is_triton = v[FTL_PARAM_code] == FTL_CODE_LEAN && v[FTL_PARAM_copy] != FTL_SPEC_COPY_TMA;
-  bool is_alone = v[FTL_PARAM_cluster] == 0 && v[FTL_PARAM_tile_order] == FTL_ORDER_M_FIRST;
-  if (is_triton && is_alone && ftl_spec_takes(spec, FTL_PARAM_tile_strip))
+  bool is_m_first = v[FTL_PARAM_tile_order] == FTL_ORDER_M_FIRST;
+  if (is_triton && is_m_first && ftl_spec_takes(spec, FTL_PARAM_tile_strip))
     ftl_spec_set_default(spec, FTL_PARAM_tile_strip, ROWS_OF_GROUP);
 }
 
