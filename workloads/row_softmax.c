@@ -3,6 +3,8 @@
 #include <math.h>
 
 static const float log2_e = 1.44269504F, ln_2 = 0.693147181F;
+// Where the maximum of a lane that has seen no column is no infinity, none needs a guard: -1e30 as authors have it.
+static const float lowest = -1e30F;
 
 // The arithmetic of a step begins while that of the step before ends.
 enum { STEPS_AT_WORK = 2 };
@@ -11,9 +13,9 @@ typedef struct rows_kernel {
   ftl_builder *b;
   const ftl_row_softmax *s;
   int32_t step_columns;
-  int32_t held[FTL_ROW_MAX_HELD_STEPS];  // tiles of the tensor's dtype; `unroll` of them where rows are read again
-  int32_t tiles[STEPS_AT_WORK];          // steps in fp32
-  int32_t x;                             // of these, that of the present step
+  int32_t held[FTL_ROW_MAX_HELD_STEPS];   // tiles of the tensor's dtype; `unroll` of them where rows are read again
+  int32_t tiles[FTL_ROW_MAX_HELD_STEPS];  // steps in fp32: all that are kept so, else STEPS_AT_WORK
+  int32_t x;                              // of these, that of the present step
   int32_t top, previous, shift, sum, correction;  // rows
 } rows_kernel;
 
@@ -34,8 +36,17 @@ static int32_t vector_columns(const ftl_row_softmax *s) {
 
 int32_t ftl_row_softmax_step_columns(const ftl_row_softmax *s) { return threads_per_row(s) * vector_columns(s); }
 
-// dst <- exp(a - subtracted)
+static bool keeps_exponentials(const ftl_row_softmax *s) { return s->fused && !s->online && s->held_steps > 0; }
+
+static int32_t num_tiles(const ftl_row_softmax *s) { return keeps_exponentials(s) ? s->held_steps : STEPS_AT_WORK; }
+
+// dst <- exp(a - the maximum that `subtracted` stands for)
 static void exp_of_difference(const rows_kernel *k, int32_t dst, int32_t a, int32_t subtracted) {
+  if (k->s->fused) {
+    ftl_elem(k->b, FTL_ELEM_FMA, dst, ftl_value_operand(a), ftl_immediate(log2_e), ftl_value_operand(subtracted));
+    ftl_unary(k->b, FTL_ELEM_EXP2, dst, dst);
+    return;
+  }
   ftl_binary(k->b, FTL_ELEM_SUB, dst, a, ftl_value_operand(subtracted));
   if (k->s->precise) {
     ftl_unary(k->b, FTL_ELEM_EXP, dst, dst);
@@ -78,7 +89,7 @@ static void unpack(const rows_kernel *k, int32_t raw, ftl_expr column) {
 // Steps are independent until they are reduced.
 static rows_kernel with_tile(const rows_kernel *k, int32_t step) {
   rows_kernel other = *k;
-  other.x = k->tiles[step % STEPS_AT_WORK];
+  other.x = k->tiles[step % num_tiles(k->s)];
   return other;
 }
 
@@ -234,6 +245,15 @@ static void each_held(const rows_kernel *k, step_work work) {
   }
 }
 
+// The numbers that the pass before has left.
+static void each_kept(const rows_kernel *k, step_work work) {
+  for (int32_t i = 0; i < k->s->held_steps; i++) {
+    rows_kernel step = with_tile(k, i);
+    ftl_expr column = ftl_const(k->b, (int64_t)i * k->step_columns);
+    work(&step, step_ref(k, k->s->from, column, ftl_const(k->b, k->s->columns)), k->held[i]);
+  }
+}
+
 static void each_step(const rows_kernel *k, ftl_expr end, const row_pass *pass) {
   if (k->s->held_steps == 0)
     read_again(k, end, unroll_of(k, pass), pass->work);
@@ -253,18 +273,25 @@ static void take_sum(const rows_kernel *k, ftl_tile_ref from, int32_t raw) {
   ftl_reduce_rows(k->b, FTL_ELEM_ADD, k->sum, k->x);
 }
 
-// Each lane keeps a maximum and a sum of its own columns. A lane that has seen none has the maximum -inf.
+// What exponentials are shifted by.
+static void shift_by_maximum(const rows_kernel *k, bool may_be_none) {
+  if (k->s->fused)
+    ftl_binary(k->b, FTL_ELEM_MUL, k->shift, k->top, ftl_immediate(-log2_e));
+  else
+    ftl_unary(k->b, may_be_none ? FTL_ELEM_ZERO_IF_NEG_INF : FTL_ELEM_COPY, k->shift, k->top);
+}
+
+// Each lane keeps a maximum and a sum of its own columns. A lane that has seen none has the maximum -inf, or `lowest`.
 static void take_both(const rows_kernel *k, ftl_tile_ref from, int32_t raw) {
   ftl_unary(k->b, FTL_ELEM_COPY, k->previous, k->top);
   take_maximum(k, from, raw);
-  ftl_unary(k->b, FTL_ELEM_ZERO_IF_NEG_INF, k->shift, k->top);
+  shift_by_maximum(k, true);
   exp_of_difference(k, k->correction, k->previous, k->shift);
   ftl_binary(k->b, FTL_ELEM_MUL, k->sum, k->sum, ftl_value_operand(k->correction));
   take_sum(k, from, raw);
 }
 
-static void write_result(const rows_kernel *k, ftl_tile_ref from, int32_t raw) {
-  exp_of_difference(k, k->x, k->x, k->shift);
+static void write_exponentials(const rows_kernel *k, ftl_tile_ref from, int32_t raw) {
   if (k->s->precise)
     ftl_binary(k->b, FTL_ELEM_DIV, k->x, k->x, ftl_value_operand(k->sum));
   else
@@ -274,6 +301,11 @@ static void write_result(const rows_kernel *k, ftl_tile_ref from, int32_t raw) {
   to.tensor = k->s->to;
   ftl_store(k->b, to, raw, -1);
   if (k->s->more) k->s->more->written(k->s->more->context, from.column, k->x, raw);
+}
+
+static void write_result(const rows_kernel *k, ftl_tile_ref from, int32_t raw) {
+  exp_of_difference(k, k->x, k->x, k->shift);
+  write_exponentials(k, from, raw);
 }
 
 enum {
@@ -286,22 +318,21 @@ static const row_pass maximum_pass = {take_maximum, FTL_ROW_VECTOR_COLUMNS}, sum
                       result_pass = {write_result, SUM_INSTS + FTL_ROW_VECTOR_COLUMNS / 2 + 1};
 
 // ---- the kernel ----
-static void shift_by_maximum(const rows_kernel *k) {
-  ftl_unary(k->b, k->s->may_see_none ? FTL_ELEM_ZERO_IF_NEG_INF : FTL_ELEM_COPY, k->shift, k->top);
-}
-
 static void find_safe(const rows_kernel *k) {
   each_step(k, k->s->visible, &maximum_pass);
   ftl_reduce_lanes(k->b, FTL_ELEM_MAX, k->top);
-  shift_by_maximum(k);
-  each_step(k, k->s->visible, &sum_pass);
+  shift_by_maximum(k, k->s->may_see_none);
+  if (keeps_exponentials(k->s))
+    each_kept(k, take_sum);
+  else
+    each_step(k, k->s->visible, &sum_pass);
 }
 
 static void find_online(const rows_kernel *k) {
   each_step(k, k->s->visible, &both_pass);
   ftl_unary(k->b, FTL_ELEM_COPY, k->previous, k->top);
   ftl_reduce_lanes(k->b, FTL_ELEM_MAX, k->top);
-  shift_by_maximum(k);
+  shift_by_maximum(k, k->s->may_see_none);
   exp_of_difference(k, k->correction, k->previous, k->shift);
   ftl_binary(k->b, FTL_ELEM_MUL, k->sum, k->sum, ftl_value_operand(k->correction));
 }
@@ -323,7 +354,7 @@ static void declare(rows_kernel *k) {
   ftl_builder_role(k->b, "main", s->num_warps, 0);
   for (int32_t i = 0; i < (s->held_steps > 0 ? s->held_steps : FTL_ROW_MAX_UNROLL); i++)
     k->held[i] = ftl_builder_tile_by_rows(k->b, names[i], s->dtype, s->rows, k->step_columns, layout);
-  for (int32_t i = 0; i < STEPS_AT_WORK; i++)
+  for (int32_t i = 0; i < num_tiles(s); i++)
     k->tiles[i] = ftl_builder_tile_by_rows(k->b, "x", FTL_FP32, s->rows, k->step_columns, layout);
   k->top = ftl_builder_rows_by_rows(k->b, "max", s->rows, layout);
   k->previous = ftl_builder_rows_by_rows(k->b, "previous_max", s->rows, layout);
@@ -348,14 +379,16 @@ static void write_held(const rows_kernel *k) {
     each_held(k, write_result);
     return;
   }
+  bool is_kept = keeps_exponentials(k->s);
   ftl_expr end = ftl_const(k->b, k->s->columns);
   for (int32_t i = 0; (int64_t)i * k->step_columns < k->s->columns; i++) {
     ftl_expr column = ftl_const(k->b, (int64_t)i * k->step_columns);
     rows_kernel step = with_tile(k, i);
     bool is_whole = (int64_t)(i + 1) * k->step_columns <= k->s->columns;
     if (!is_whole) begin_steps(k, warp_has_columns(k, column, end), one_step);
-    unpack(&step, k->held[i], column);
-    write_result(&step, step_ref(k, k->s->from, column, is_whole ? FTL_TENSOR_END : end), k->held[i]);
+    if (!is_kept) unpack(&step, k->held[i], column);
+    step_work write = is_kept ? write_exponentials : write_result;
+    write(&step, step_ref(k, k->s->from, column, is_whole ? FTL_TENSOR_END : end), k->held[i]);
     if (!is_whole) ftl_end_loop(k->b);
   }
 }
@@ -364,7 +397,7 @@ void ftl_row_softmax_build(ftl_builder *b, const ftl_row_softmax *s) {
   rows_kernel k = {.b = b, .s = s, .step_columns = ftl_row_softmax_step_columns(s)};
   declare(&k);
   load_held(&k);
-  ftl_fill(b, k.top, -INFINITY);
+  ftl_fill(b, k.top, s->fused ? lowest : -INFINITY);
   ftl_fill(b, k.sum, 0);
   if (s->online)
     find_online(&k);

@@ -23,6 +23,10 @@ typedef struct ftl_row_work {
 typedef struct ftl_row_softmax {
   bool online;   // maximum and sum in one pass
   bool precise;  // exponentials and divisions as without -use_fast_math
+  // By one multiply-add before each exponential, with the maximum scaled once, instead of a difference and a
+  // multiplication. Of the safe softmax rows that are held then are numbers of single precision, converted once, and
+  // their exponentials in the end.
+  bool fused;
   ftl_dtype dtype;
   int32_t from, to, lse;      // tensors; `from` may be `to`
   ftl_expr batch, head, row;  // of the CTA's first row

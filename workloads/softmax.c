@@ -25,6 +25,8 @@ static ftl_status check_kept(const ftl_spec *spec, ftl_error *error) {
   if (v[FTL_PARAM_block_m] != 1)
     return ftl_error_set(error, FTL_INFEASIBLE, "block_m=%lld: schedule=exponentials has a row a CTA",
                          (long long)v[FTL_PARAM_block_m]);
+  if (v[FTL_PARAM_scaling] != FTL_SCALING_APART)
+    return ftl_error_set(error, FTL_INFEASIBLE, "scaling=exponent: schedule=exponentials is Triton's, which has apart");
   bool is_power = a_thread > 0 && (a_thread & (a_thread - 1)) == 0;
   if (is_power && v[FTL_PARAM_block_n] % threads == 0 && v[FTL_PARAM_block_n] >= v[FTL_PARAM_seqlen_kv] &&
       a_thread <= FTL_KEPT_MAX_THREAD_COLUMNS)
@@ -83,7 +85,10 @@ static bool names_whole_row(const ftl_spec *spec) {
 static void set_defaults(ftl_spec *spec) {
   ftl_spec_set_default(spec, FTL_PARAM_block_m, 1);
   ftl_spec_set_default(spec, FTL_PARAM_schedule, names_whole_row(spec) ? FTL_SCHEDULE_REGISTERS : FTL_SCHEDULE_REREAD);
-  if (spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_EXPONENTIALS) {
+  bool is_kept = spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_EXPONENTIALS;
+  if (spec->value[FTL_PARAM_scaling] == FTL_SCALING_AUTO)
+    spec->value[FTL_PARAM_scaling] = is_kept ? FTL_SCALING_APART : FTL_SCALING_EXPONENT;
+  if (is_kept) {
     ftl_spec_set_default(spec, FTL_PARAM_block_n, block_of_kept(spec));
     ftl_spec_set_default(spec, FTL_PARAM_exp2, FTL_EXP2_IEEE);  // tl.exp is ex2.approx without .ftz
     return;
@@ -128,6 +133,7 @@ static ftl_status build(const ftl_spec *spec, bool online, ftl_tile_program **la
                        .rows = (int32_t)spec->value[FTL_PARAM_block_m],
                        .num_warps = (int32_t)spec->value[FTL_PARAM_num_warps],
                        .columns = spec->value[FTL_PARAM_seqlen_kv],
+                       .fused = spec->value[FTL_PARAM_scaling] == FTL_SCALING_EXPONENT,
                        .unroll = FTL_ROW_MAX_UNROLL};
   if (spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_REGISTERS) {
     status = check_held(spec, &s, error);
@@ -155,10 +161,10 @@ static ftl_status build_safe(const ftl_spec *spec, ftl_tile_program **launches, 
 static ftl_status build_online(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
   return build(spec, true, launches, num_launches, error);
 }
-#define ROWS_PARAMS                                                                                                 \
-  (FTL_TAKES(batch) | FTL_TAKES(heads) | FTL_TAKES(seqlen_q) | FTL_TAKES(seqlen_kv) | FTL_TAKES(dtype) |            \
-   FTL_TAKES(block_m) | FTL_TAKES(block_n) | FTL_TAKES(num_warps) | FTL_TAKES(schedule) | FTL_TAKES_LAUNCH_BOUNDS | \
-   FTL_TAKES(conditions) | FTL_TAKES(cache) | FTL_TAKES(clock_mhz) | FTL_TAKES(detail))
+#define ROWS_PARAMS                                                                                            \
+  (FTL_TAKES(batch) | FTL_TAKES(heads) | FTL_TAKES(seqlen_q) | FTL_TAKES(seqlen_kv) | FTL_TAKES(dtype) |       \
+   FTL_TAKES(block_m) | FTL_TAKES(block_n) | FTL_TAKES(num_warps) | FTL_TAKES(schedule) | FTL_TAKES(scaling) | \
+   FTL_TAKES_LAUNCH_BOUNDS | FTL_TAKES(conditions) | FTL_TAKES(cache) | FTL_TAKES(clock_mhz) | FTL_TAKES(detail))
 
 const ftl_workload ftl_workload_softmax_safe = {
     .name = "softmax_safe",

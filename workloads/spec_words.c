@@ -19,11 +19,18 @@ static bool knows_steps(const ftl_workload *workload, int value) {
   return is_flash2 || (value != FTL_MASK_STEPS_BLOCKS && value != FTL_MASK_STEPS_UNROLLED);
 }
 
+// Softmaxes of rows alone scale by log2(e) only: in the exponential's multiply-add, or apart.
+static bool knows_scaling(const ftl_workload *workload, int value) {
+  bool is_of_rows = !ftl_workload_takes(workload, FTL_PARAM_code);
+  return !is_of_rows || value == FTL_SCALING_AUTO || value == FTL_SCALING_EXPONENT || value == FTL_SCALING_APART;
+}
+
 static bool knows(const ftl_workload *workload, ftl_param param, int value) {
   const uint32_t dtypes = workload->dtypes ? workload->dtypes : 1 << FTL_SPEC_FP16 | 1 << FTL_SPEC_BF16;
   if (param == FTL_PARAM_schedule) return (workload->schedules >> value & 1) != 0;
   if (param == FTL_PARAM_dtype) return (dtypes >> value & 1) != 0;
   if (param == FTL_PARAM_mask_steps) return knows_steps(workload, value);
+  if (param == FTL_PARAM_scaling) return knows_scaling(workload, value);
   if (param == FTL_PARAM_cluster)
     return ftl_cluster_of_value(value).n == 1 || ftl_workload_takes(workload, FTL_PARAM_n);
   if (param != FTL_PARAM_tile_order || value == FTL_ORDER_M_FIRST) return true;

@@ -16,7 +16,7 @@
 // that ptxas does more for. Chosen on the calibration part of the measurements (docs/model_lowering.md).
 enum { MAX_SQUEEZE_PCT = 3, MAX_ORDER_SQUEEZE_PCT = 14, MAX_ROW_SQUEEZE_PCT = 4 };
 enum { EAGER_SQUEEZE_PCT = 8, EAGER_ORDER_SQUEEZE_PCT = 17 };
-enum { STEPPED_SQUEEZE_PCT = 2 };
+enum { STEPPED_SQUEEZE_PCT = 2, FILLING_SQUEEZE_PCT = 25 };
 
 // Share of the registers that a thread may have beyond which stepped code loads each fragment right before its product.
 enum { CROWDED_PCT = 85 };
@@ -191,11 +191,18 @@ static int32_t order_squeeze_pct(const builder *b, const ftl_select *s, bool is_
 
 static int32_t squeeze_pct(bool is_eager) { return is_eager ? EAGER_SQUEEZE_PCT : MAX_SQUEEZE_PCT; }
 
+// Without products. All twelve launches of kernels/independent that read rows again have 26 to 32 registers, by three
+// authors by hand and one in Triton, so that an SM is full of warps.
+static int32_t row_squeeze_pct(const builder *b, int32_t cap) {
+  bool fills = b->options.fills_sm && cap == ftl_fewest_registers(b->arch, b->program->num_warps);
+  return fills ? FILLING_SQUEEZE_PCT : MAX_ROW_SQUEEZE_PCT;
+}
+
 // Whether a role that misses an occupancy step by so much may take more instructions to fit it. Roles with wgmma never
 // do: with one buffer ptxas gives 130 and 132 registers where the step is 128 (kernels/measurements/registers.csv).
 static bool may_add_instructions(const builder *b, const ftl_role *role, int32_t missed_by, int32_t step,
                                  bool is_eager) {
-  if (!ftl_select_has_products(b->tile, role)) return true;
+  if (!ftl_select_has_products(b->tile, role)) return missed_by <= step * MAX_ROW_SQUEEZE_PCT / 100;
   int32_t most_pct = squeeze_pct(is_eager);
   return b->options.mma != FTL_MMA_WGMMA && missed_by <= step * most_pct / 100;
 }
@@ -245,7 +252,7 @@ static ftl_status draft_role_to_fit(builder *b, ftl_select *s, role_draft *how, 
   int32_t missed_by = result->registers_per_thread - tight.cap;
   if (tight.cap < registers_of_wgmmas(b, result)) return FTL_OK;
   bool has_products = ftl_select_has_products(b->tile, role), is_eager = is_eager_for(b, s, tight.cap);
-  int32_t most_pct = has_products ? order_squeeze_pct(b, s, is_eager) : MAX_ROW_SQUEEZE_PCT;
+  int32_t most_pct = has_products ? order_squeeze_pct(b, s, is_eager) : row_squeeze_pct(b, tight.cap);
   if (missed_by > tight.cap * most_pct / 100) return FTL_OK;
   int32_t most_insts = may_add_instructions(b, role, missed_by, tight.cap, is_eager) ? INT32_MAX : s->draft.num_insts;
   bool fits = false;

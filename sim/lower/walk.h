@@ -22,8 +22,10 @@ enum { FTL_LOCAL_SLOT_BYTES = 128 };  // 4 bytes of each lane
 
 // Where the local memory of a warp begins: 16 MiB each, SM by SM and in the order of its warps, above every device
 // address (bit 46).
+enum { FTL_LOCAL_BIT = 46, FTL_LOCAL_FRAME_BITS = 24, FTL_LOCAL_WARP_BITS = 8 };
 static inline uint64_t ftl_local_address_bytes(int32_t sm, int32_t warp) {
-  return UINT64_C(1) << 46 | ((uint64_t)sm << 8 | (uint64_t)warp) << 24;
+  uint64_t frame = (uint64_t)sm << FTL_LOCAL_WARP_BITS | (uint64_t)warp;
+  return UINT64_C(1) << FTL_LOCAL_BIT | frame << FTL_LOCAL_FRAME_BITS;
 }
 typedef struct ftl_tile_place {
   int64_t address_bytes, row_stride_bytes;

@@ -56,9 +56,12 @@ static const own_form backward[MOST_FORMS] = {{FTL_PARAM_refill, "early"},
 static const own_form product[MOST_FORMS] = {
     {FTL_PARAM_warps_n, "1"}, {FTL_PARAM_store, "direct"}, {FTL_PARAM_code, "plain"}};
 
+static const own_form rows[MOST_FORMS] = {{FTL_PARAM_scaling, "apart"}};
+
 static const own_form *forms_of(const ftl_spec *spec, const ftl_measurement *row) {
   if (ftl_spec_takes(spec, FTL_PARAM_dq)) return backward;
   if (ftl_spec_takes(spec, FTL_PARAM_block_k)) return product;
+  if (!ftl_spec_takes(spec, FTL_PARAM_code)) return rows;
   return strcmp(ftl_column_or(row, "copy", ""), "ldg") == 0 ? forward_through_registers : forward;
 }
 

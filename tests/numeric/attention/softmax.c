@@ -43,15 +43,16 @@ Test(numeric_softmax, rows_of_any_length_threads_and_place_give_softmax) {
                                      "block_m=1 num_warps=1",
                                      "block_m=1 num_warps=12",
                                      "block_m=8 num_warps=8"};
+  static const char *const scalings[] = {"scaling=apart", "scaling=exponent"};
   static const int lengths[] = {8, 128, 256, 1000, 1024, 2056};
   char params[256];
   for (size_t w = 0; w < COUNT(workloads); w++)
     for (size_t p = 0; p < COUNT(places); p++)
       for (size_t c = 0; c < COUNT(ctas); c++)
-        for (size_t n = 0; n < COUNT(lengths); n++) {
+        for (size_t n = 0; n < 2 * COUNT(lengths); n++) {
           if (p == 2 && c > 1) continue;  // 4096 columns are whole steps of 1024 and of 256 only
-          snprintf(params, sizeof params, "batch=2 heads=1 seqlen_q=5 seqlen_kv=%d %s %s", lengths[n], places[p],
-                   ctas[c]);
+          snprintf(params, sizeof params, "batch=2 heads=1 seqlen_q=5 seqlen_kv=%d %s %s %s", lengths[n / 2], places[p],
+                   ctas[c], scalings[n % 2]);
           prove(workloads[w], params);
         }
 }

@@ -39,7 +39,7 @@ static void expect_loop(const ftl_warp_program *p, int32_t loop_idx, row_loop ex
   cr_expect_geq(loop.loads_first, expected.loads_first, "loop %d: %d loads first", loop_idx, loop.loads_first);
 }
 
-#define ROWS "batch=1 heads=1 seqlen_q=132 seqlen_kv=7168 num_warps=4 schedule=reread"
+#define ROWS "batch=1 heads=1 seqlen_q=132 seqlen_kv=7168 num_warps=4 schedule=reread scaling=apart"
 
 // The SASS of kernels/attention/softmax_rows.h (#pragma unroll 4): of each pass a loop of single steps for what four do
 // not divide, then one of four steps. The first asks for steps ahead of the arithmetic; the last pass cannot, behind
@@ -145,6 +145,22 @@ Test(unit_lower_row_loops, addresses_of_a_row_a_cta_are_in_uniform_registers) {
   cr_expect_eq(registers_of("t4", "softmax_safe", "4"), registers_of("t4", "softmax_safe", "1"));
 }
 
+static int32_t open_registers_of(const char *arch, const char *workload, const char *more) {
+  char parameters[256];
+  snprintf(parameters, sizeof parameters, "%s scaling=exponent", more);
+  return registers_of(arch, workload, parameters);
+}
+
+// Written by an author who is not known they fill an SM of 64 warps with 32 registers, of 48 with 40, where that adds
+// no instruction; on sm_75, whose SM of 32 warps has 64 for each, they take what they need.
+Test(unit_lower_row_loops, rows_of_unknown_authors_fill_an_sm_with_warps) {
+  cr_expect_eq(open_registers_of("h200", "softmax_online", "1"), 32);
+  cr_expect_eq(open_registers_of("a100_80", "softmax_online", "1"), 32);
+  cr_expect_eq(open_registers_of("h200", "softmax_safe", "4"), 32);
+  cr_expect_eq(open_registers_of("rtx4090", "softmax_online", "1"), 40);
+  cr_expect_gt(open_registers_of("t4", "softmax_online", "1"), 32);
+}
+
 // What one warp of the first CTA issues of an opcode.
 static int32_t issued(const ftl_warp_program *p, int32_t warp, ftl_opcode opcode) {
   ftl_walk walk = ftl_walk_start(p, 0, warp, 0);
@@ -193,7 +209,7 @@ Test(unit_lower_row_loops, whole_warps_with_a_step_more_run_only_their_own) {
 // correction and 8 a step, one more, 4 x 8 of the result, reciprocal, logarithm.
 Test(unit_lower_row_loops, held_rows_are_filled_once_and_not_masked) {
   static const char shape[] =
-      "heads=1 seqlen_q=132 seqlen_kv=1024 block_m=1 block_n=4096 num_warps=4 schedule=registers";
+      "heads=1 seqlen_q=132 seqlen_kv=1024 block_m=1 block_n=4096 num_warps=4 schedule=registers scaling=apart";
   programs p = lowered("h200", "softmax_safe", shape, 0);
   cr_expect_eq(issued(p.warps, 0, FTL_OP_LDG), 4);
   cr_expect_eq(issued(p.warps, 0, FTL_OP_MUFU), 4 * 8 + 8 + 2, "%d", issued(p.warps, 0, FTL_OP_MUFU));
@@ -202,6 +218,45 @@ Test(unit_lower_row_loops, held_rows_are_filled_once_and_not_masked) {
   p = lowered("h200", "softmax_online", shape, 0);
   cr_expect_eq(issued(p.warps, 0, FTL_OP_MUFU), 4 * 9 + 1 + 4 * 8 + 2, "%d", issued(p.warps, 0, FTL_OP_MUFU));
   programs_fini(&p);
+}
+
+// Rows of 4096 columns in 4 steps of 1024. As stored: HFMA2 converts 4 x 8 numbers in each of three passes, F2F 4 x 4
+// pairs back; FADD and FMUL are a difference and a factor in two passes, MUFU 2 x 32, reciprocal, logarithm. Of
+// exponentials that are kept numbers are converted once, a FFMA each, and MUFU are half as many.
+Test(unit_lower_row_loops, exponentials_that_are_held_are_computed_once) {
+  static const char shape[] =
+      "heads=1 seqlen_q=132 seqlen_kv=4096 block_m=1 block_n=4096 num_warps=4 "
+      "schedule=registers scaling=";
+  char parameters[160];
+  snprintf(parameters, sizeof parameters, "%sapart", shape);
+  programs stored = lowered("h200", "softmax_safe", parameters, 0);
+  snprintf(parameters, sizeof parameters, "%sexponent", shape);
+  programs kept = lowered("h200", "softmax_safe", parameters, 0);
+  cr_expect_eq(issued(stored.warps, 0, FTL_OP_MUFU), 2 * 32 + 2);
+  cr_expect_eq(issued(kept.warps, 0, FTL_OP_MUFU), 32 + 2);
+  cr_expect_eq(issued(stored.warps, 0, FTL_OP_HFMA2), 3 * issued(kept.warps, 0, FTL_OP_HFMA2));
+  int32_t saved = issued(stored.warps, 0, FTL_OP_FFMA) - issued(kept.warps, 0, FTL_OP_FFMA);
+  cr_expect_eq(saved, 4 * 32 - 32 - 1, "%d", saved);  // the maximum is scaled, once
+  programs_fini(&stored);
+  programs_fini(&kept);
+}
+
+// An online pass over one step of 8 columns: a maximum and 9 exponentials, of which each has one multiply-add and
+// neither difference nor guard.
+Test(unit_lower_row_loops, an_exponent_is_one_multiply_add) {
+  static const char shape[] = "heads=1 seqlen_q=132 seqlen_kv=1024 num_warps=4 schedule=reread scaling=";
+  char parameters[128];
+  snprintf(parameters, sizeof parameters, "%sapart", shape);
+  programs apart = lowered("h200", "softmax_online", parameters, 0);
+  snprintf(parameters, sizeof parameters, "%sexponent", shape);
+  programs fused = lowered("h200", "softmax_online", parameters, 0);
+  int32_t exponentials = issued(fused.warps, 0, FTL_OP_MUFU) - 2;
+  cr_expect_eq(exponentials, 9 + 1 + 8);
+  cr_expect_eq(issued(apart.warps, 0, FTL_OP_MUFU) - 2, exponentials);
+  int32_t saved = issued(apart.warps, 0, FTL_OP_FFMA) - issued(fused.warps, 0, FTL_OP_FFMA);
+  cr_expect_eq(saved, exponentials - 2, "%d", saved);
+  programs_fini(&apart);
+  programs_fini(&fused);
 }
 
 static int32_t loads(const ftl_warp_program *p, bool in_subwords) {
