@@ -174,7 +174,7 @@ return die "ga102" {
     unified_bytes = datasheet(128 * 1024, guide),
     line_bytes = datasheet(128, guide),
     sector_bytes = guess(32, "measured on V100, A100 and H100 (caps-tum/mt4g)"),
-    ways = guess(16, "no figure found; so many that conflicts are rare"),
+    ways = guess(4, "no figure found; as GH100"),
     protected_bytes = guess(64 * 1024, "half of the unified array, as measured on H200"),
     once_used_bytes = guess(48 * 1024, "3/8 of the unified array, as measured on H200"),
     hit_latency_cycles = measured(33, benches),

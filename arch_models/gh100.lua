@@ -182,7 +182,7 @@ return die "gh100" {
     unified_bytes = datasheet(256 * 1024, guide),
     line_bytes = measured(128, mt4g),
     sector_bytes = measured(32, mt4g),
-    ways = guess(16, "no figure found; so many that conflicts are rare"),
+    ways = measured(4, measurements .. "micro_l1_allocation.csv: of 64 lines 54, 47, 40, 33, 24 and 11 are left after 1024, 1280, 1536, 1792, 2048 and 2560 others at random places (rows_1); least recently used lines of 480 sets of 4 would be 53, 46, 39, 31, 24 and 14, of 240 sets of 8 60, 53, 44, 34, 24 and 11"),
     protected_bytes = measured(128 * 1024, measurements .. "micro_l1_replacement.csv: of 1024 to 1792 lines read twice the last 1024 outlive any number of others, in 224 and 240 KiB of L1"),
     once_used_bytes = measured(96 * 1024, measurements .. "micro_l1_replacement.csv: 477 lines are kept in 156 KiB of L1, 233 in 124, 71 in 92 and none in 60: what is left of 96 KiB, in lines 480, 224, 0 and 0"),
     hit_latency_cycles = measured(32, measurements .. "micro_chase.csv: 40.1 with 8 cycles of address arithmetic; gpu-benches: 32 on GH200, 34 on H100 PCIe"),

@@ -175,7 +175,7 @@ return die "gv100" {
     unified_bytes = datasheet(128 * 1024, guide),
     line_bytes = measured(128, mt4g),
     sector_bytes = measured(32, mt4g),
-    ways = guess(16, "no figure found; so many that conflicts are rare, as the full usable size in capacity sweeps shows"),
+    ways = guess(4, "no figure found; as GH100"),
     protected_bytes = guess(64 * 1024, "half of the unified array, as measured on H200"),
     once_used_bytes = guess(48 * 1024, "3/8 of the unified array, as measured on H200"),
     hit_latency_cycles = measured(28, benches .. ": 27.9"),

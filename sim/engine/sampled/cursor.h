@@ -47,6 +47,7 @@ typedef struct ftl_tile_run {
   bool waits_for_channels;      // of DRAM (gpu_access.c)
   bool is_ahead;                // for a later step, which the one that asks does not wait for
   bool is_multicast;            // a share of tiles that several CTAs load together: not coalesced
+  bool was_loaded;              // by the same CTA before, in tiles of other sizes
   bool splits_lines;            // a warp's copies ask for parts of lines, one behind the other
   ftl_tile_trail *trail;        // of the access; NULL: it has none
 } ftl_tile_run;

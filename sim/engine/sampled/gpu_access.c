@@ -98,8 +98,8 @@ static int32_t piece_bytes_of(const ftl_gpu_run *run, const ftl_segment_ref *ref
   return ref->is_lookup ? place->row_bytes : ref->piece_columns * (int32_t)ftl_dtype_bytes(tensor->dtype);
 }
 
-// Of each row of the place, from its first byte on. A loop that is unrolled otherwise has other pieces of a row side by
-// side: L1 is asked for each. Of the last tile of a row passes may want different parts.
+// How many bytes of each row of the place, which are taken for its first ones. A loop that is unrolled otherwise has
+// other pieces of a row side by side: L1 is asked for each. Of the last tile of a row passes may want different parts.
 static int32_t bytes_in_l1(ftl_gpu_run *run, int32_t slot, const ftl_segment_ref *ref, const ftl_tile_place *place) {
   if (!ref->is_direct || ref->is_store || place->num_rows == 0 || place->pages) return 0;
   int32_t there = 0, piece_bytes = piece_bytes_of(run, ref, place);
@@ -107,9 +107,8 @@ static int32_t bytes_in_l1(ftl_gpu_run *run, int32_t slot, const ftl_segment_ref
     ftl_tile_place piece = *place;
     piece.address_bytes += from;
     piece.row_bytes = place->row_bytes - from < piece_bytes ? place->row_bytes - from : piece_bytes;
-    int32_t held = ftl_l1_tiles_load(&run->l1, ftl_gpu_sm_of(run, slot), slot, &piece, piece_bytes,
-                                     (int32_t)((int64_t)from * 256 / place->row_bytes));
-    if (there == from) there += held;
+    int32_t held = ftl_l1_tiles_load(&run->l1, ftl_gpu_sm_of(run, slot), slot, &piece, piece_bytes);
+    there += held;
   }
   run->traffic->counts.l1_hit_sectors += place->num_rows * ftl_divide_up(there, FTL_SECTOR_BYTES);
   return there;
@@ -138,13 +137,14 @@ static ftl_tile_trail *trail_of(const ftl_gpu_run *run, const access_span *span)
 }
 
 static bool try_access_place(ftl_gpu_run *run, const access_span *span, int64_t i, const ftl_tile_place *place,
-                             ftl_step_wait *longest) {
+                             bool was_loaded, ftl_step_wait *longest) {
   const ftl_cta_state *state = &run->slots[span->member.state_slot];
   const ftl_segment_ref *ref = &run->segments->segments[state->segment].refs[span->ref_idx];
   ftl_tile_run tiles = {.place = *place,
                         .num_rows = place->num_rows,
                         .num_tiles = 1,
                         .trail = trail_of(run, span),
+                        .was_loaded = was_loaded,
                         .priority = run->segments->tile->tensors[ref->ref.tensor].l2_priority};
   return place->num_rows == 0 ||
          try_access_run(run, span->member, ref, &tiles, i * state->pace_ticks, span->now_ticks, longest);
@@ -170,7 +170,7 @@ static bool try_access_span(ftl_gpu_run *run, const access_span *span, ftl_step_
   }
   for (int64_t i = span->first; i < span->first + span->count; i++) {
     ftl_tile_place place = place_at(run, span, i);
-    if (!try_access_place(run, span, i, &place, longest)) return false;
+    if (!try_access_place(run, span, i, &place, false, longest)) return false;
   }
   return true;
 }
@@ -218,14 +218,14 @@ static int64_t load_absent(ftl_gpu_run *run, const span_places *places, const ft
 // Stores leave their lines in L1.
 static void store_in_l1(ftl_gpu_run *run, const access_span *span) {
   span_places places = places_of(run, span);
-  int32_t sm = ftl_gpu_sm_of(run, span->member.slot);
+  int32_t slot = span->member.slot, sm = ftl_gpu_sm_of(run, slot);
   if (places.are_even) {
-    ftl_l1_tiles_store(&run->l1, sm, &places.first, span->count);
+    ftl_l1_tiles_store(&run->l1, sm, slot, &places.first, span->count);
     return;
   }
   for (int64_t i = 0; i < span->count; i++) {
     ftl_tile_place place = place_of(run, &places, i);
-    ftl_l1_tiles_store(&run->l1, sm, &place, 1);
+    ftl_l1_tiles_store(&run->l1, sm, slot, &place, 1);
   }
 }
 
@@ -248,34 +248,8 @@ bool ftl_gpu_try_access(ftl_gpu_run *run, ftl_cta_member member, int32_t ref_idx
     span.first = i + 1;
     place.address_bytes += there;
     place.row_bytes -= there;
-    if (place.row_bytes > 0 && !try_access_place(run, &span, i, &place, longest)) return false;
+    if (place.row_bytes > 0 && !try_access_place(run, &span, i, &place, true, longest)) return false;
   }
   span.count = state->count - span.first;
   return span.count == 0 || try_access_span(run, &span, longest);
-}
-
-// A step waits for what it loads and computes with it: of the time that it took until now_ticks, what it takes with its
-// loads at hand is left when the last of them are there. What an iteration asks for in one wait comes together; of
-// several waits, one behind the other, the parts of a row come one after the other.
-static void come_to_l1(ftl_gpu_run *run, int32_t slot, const ftl_begun_step *begun, int64_t now_ticks) {
-  int64_t took_ticks = now_ticks - begun->at_ticks, waited_ticks = took_ticks - begun->computing_ticks;
-  double last = waited_ticks > 0 ? (double)waited_ticks / (double)took_ticks / (double)begun->count : 0;
-  double first = last / begun->waits;
-  for (int32_t rank = 0; rank < run->cluster_ctas; rank++) {
-    int32_t member = ftl_gpu_member(run, slot, rank).slot;
-    ftl_l1_tiles_come(&run->l1, ftl_gpu_sm_of(run, member), member, first, last);
-  }
-}
-
-void ftl_gpu_begin_step_in_l1(ftl_gpu_run *run, int32_t slot, int64_t now_ticks) {
-  ftl_cta_state *state = &run->slots[slot];
-  if (state->begun.count > 0) come_to_l1(run, slot, &state->begun, now_ticks);
-  state->begun = (ftl_begun_step){0};
-  if (!run->loads_directly[state->segment]) return;
-  int64_t hit_latency_cycles = run->times->latency_cycles[0];
-  int64_t computing_ticks = ftl_gpu_pace_of(run, slot, hit_latency_cycles) - hit_latency_cycles * FTL_TICKS_PER_CYCLE;
-  state->begun = (ftl_begun_step){.at_ticks = now_ticks,
-                                  .count = state->count,
-                                  .computing_ticks = computing_ticks > 0 ? computing_ticks * state->count : 0,
-                                  .waits = ftl_step_times_waits(run->times, state->segment)};
 }

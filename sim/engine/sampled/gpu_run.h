@@ -23,13 +23,6 @@ typedef struct ftl_step_wait {
   bool waits;                          // for one of its loads
 } ftl_step_wait;
 
-// Of a step or group of steps that a CTA has begun, what decides when its loads come to L1; zero where it has none.
-typedef struct ftl_begun_step {
-  int64_t at_ticks, computing_ticks;  // when, and what it takes with its loads at hand
-  int64_t count;                      // its steps
-  double waits;                       // of one for memory, one behind the other
-} ftl_begun_step;
-
 // CTAs of a cluster take their steps together: what one waits for its peers wait for too, since they share loads. The
 // state of a cluster is that of its first CTA.
 typedef struct ftl_cta_state {
@@ -54,7 +47,6 @@ typedef struct ftl_cta_state {
   bool is_storing;     // they are made, and L2 has yet to take them
   ftl_step_wait wait;  // then: of its loads,
   int64_t made_ticks, end_ticks;  // when they were made, and when the step would end
-  ftl_begun_step begun;
   // Of what steps to come need, by step modulo the most stages that a ring has.
   int64_t arrival_ticks[FTL_TILE_MAX_STAGES];
 } ftl_cta_state;
@@ -84,7 +76,6 @@ typedef struct ftl_gpu_run {
   int32_t num_cursors;          // most accesses of a segment
   ftl_l1_tiles l1;              // where segments->has_direct
   ftl_ref_step steps[FTL_MAX_SEGMENTS][FTL_MAX_SEGMENT_REFS];
-  bool loads_directly[FTL_MAX_SEGMENTS];            // into registers, through L1
   bool stores_last[FTL_MAX_SEGMENTS];               // straight code that loads and stores
   bool is_timed[FTL_MAX_SEGMENTS];                  // not where a loop behind it, which ran once, has its time
   int64_t shared_drift_permille[FTL_MAX_SEGMENTS];  // of an iteration, for each other CTA on the SM; 0: straight code
@@ -161,7 +152,5 @@ int64_t ftl_gpu_deviation(const ftl_gpu_run *run, int32_t slot, int64_t ticks);
 // wait for is added to *longest. False when memory is out.
 bool ftl_gpu_try_access(ftl_gpu_run *run, ftl_cta_member member, int32_t ref_idx, int64_t now_ticks,
                         ftl_step_wait *longest);
-// The slot's CTA has ended the step before and begins its next: what that one loaded has come to L1.
-void ftl_gpu_begin_step_in_l1(ftl_gpu_run *run, int32_t slot, int64_t now_ticks);
 
 #endif

@@ -294,7 +294,6 @@ static ftl_status step(ftl_gpu_run *run, ftl_event event, ftl_error *error) {
     return FTL_OK;
   }
   if (try_put_off(run, event)) return FTL_OK;
-  if (run->segments->has_direct) ftl_gpu_begin_step_in_l1(run, event.slot, event.ticks);
   ftl_step_wait *wait = &state->wait;
   *wait = (ftl_step_wait){0};
   ftl_status status = access_tiles(run, event.slot, false, event.ticks, wait, error);
@@ -344,7 +343,6 @@ static void find_ref_steps(ftl_gpu_run *run) {
     run->is_timed[s] = ftl_step_times_has(run->times, s);
     for (int32_t i = 0; i < segment->num_refs; i++) {
       run->steps[s][i] = ftl_ref_step_of(run->segments->tile, &segment->refs[i]);
-      run->loads_directly[s] |= segment->refs[i].is_direct && !segment->refs[i].is_store;
     }
   }
 }
@@ -385,9 +383,8 @@ static ftl_status allocate(ftl_gpu_run *run, ftl_error *error) {
     run->slots[slot].start_cycle = INT64_MAX;
   }
   int64_t l1_bytes = ftl_l1_capacity_bytes(run->launch->arch, run->launch->warps, run->ctas_per_sm);
-  if (run->segments->has_direct &&
-      !ftl_l1_tiles_try_init(&run->l1, l1_bytes, ftl_sm_l1_protected_bytes(run->launch->arch, l1_bytes),
-                             (int64_t)num_sms, (int64_t)num_slots))
+  if (run->segments->has_direct && !ftl_l1_tiles_try_init(&run->l1, ftl_l1_size_of(run->launch->arch, l1_bytes),
+                                                          (int64_t)num_sms, (int64_t)num_slots))
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for tile steps");
   status = ftl_local_lines_init(&run->local, run->launch, run->traffic->tags, error);
   if (status != FTL_OK) return status;

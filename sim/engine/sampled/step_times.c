@@ -257,14 +257,6 @@ bool ftl_step_times_show_latency(ftl_step_times *times, int32_t loop) {
   return !ftl_latency_is_unseen(lone_point(times, loop, HIT), lone_point(times, loop, DRAM));
 }
 
-double ftl_step_times_waits(const ftl_step_times *times, int32_t segment) {
-  const ftl_step_point *lone = times->points[0];
-  double longer_cycles =
-      (double)(lone[DRAM].time_sixteenths[segment] - lone[HIT].time_sixteenths[segment]) / FTL_SIXTEENTHS_PER_CYCLE;
-  double waits = longer_cycles / (double)(times->latency_cycles[DRAM] - times->latency_cycles[HIT]);
-  return waits > 1 ? waits : 1;
-}
-
 bool ftl_step_times_has(const ftl_step_times *times, int32_t segment) {
   return times->points[0][HIT].time_sixteenths[segment] > 0 || times->points[1][HIT].time_sixteenths[segment] > 0;
 }

@@ -57,9 +57,6 @@ int64_t ftl_step_times_get_later(ftl_step_times *times, int32_t segment, int32_t
 // Of a CTA that runs no loop, where has_bare: its straight code has shares of all that it takes by their instructions.
 int64_t ftl_step_times_get_bare(const ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles);
 int64_t ftl_step_times_bare_cold(const ftl_step_times *times, int32_t segment);
-// How often a lone CTA waits for memory in a segment, one wait behind the other: by how much longer that takes with
-// data from DRAM than from L2. 1 at least.
-double ftl_step_times_waits(const ftl_step_times *times, int32_t segment);
 // Whether a segment has a time of its own: not straight code where the loop behind it ran once and has its time, nor a
 // loop that never ran.
 bool ftl_step_times_has(const ftl_step_times *times, int32_t segment);

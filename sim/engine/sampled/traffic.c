@@ -265,7 +265,8 @@ static sampled_outcome read_sample(ftl_traffic *traffic, const request *ask, int
   sampled_outcome outcome = {0};
   ftl_traffic_found *sum = &outcome.sectors;
   line_range range = lines_of(traffic, ask);
-  ftl_traffic_kind kind = ask->entry->was_loaded ? FTL_TRAFFIC_AGAIN : FTL_TRAFFIC_FIRST;
+  bool was_loaded = ask->entry->was_loaded || ask->run->was_loaded;
+  ftl_traffic_kind kind = was_loaded ? FTL_TRAFFIC_AGAIN : FTL_TRAFFIC_FIRST;
   ask->entry->was_loaded = true;
   if (kind == FTL_TRAFFIC_FIRST) {
     traffic->counts.new_sectors += ask->tile_sectors;

@@ -116,6 +116,7 @@ static int32_t load_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line 
       sm->counters.l1_local_load_hit_sectors += hits;
     }
     if (!missing) continue;
+    ftl_sm_l1_ask(&sm->l1, lines[i].line);
     ask_fill(sm, load, &(ftl_line){.line = lines[i].line, .sectors = missing}, is_local, op->priority, now);
     made++;
   }
@@ -232,7 +233,7 @@ static int32_t store_global(ftl_sm *sm, const sm_mio_entry *entry, const ftl_lin
   int32_t num_closed = 0, opened = 0;
   for (int32_t i = 0; i < count; i++) {
     uint8_t held = ftl_sm_l1_present(&sm->l1, lines[i].line);
-    if (lines[i].full_sectors) ftl_sm_l1_fill(&sm->l1, lines[i].line, lines[i].full_sectors);
+    if (lines[i].full_sectors) ftl_sm_l1_write(&sm->l1, lines[i].line, lines[i].full_sectors);
     sm_open_line store = {.line = lines[i].line, .words = lines[i].words, .priority = entry->op->priority};
     bool opens = ftl_sm_store_merge_add(&sm->store_merge, sm->arch, store, in_words, now + count, &closed[num_closed]);
     count_l1_store(sm, &lines[i], opens ? held : lines[i].sectors);
@@ -249,7 +250,7 @@ static int32_t store_local(ftl_sm *sm, const ftl_line *lines, int32_t count, int
   hand_on(sm, lines, count, sm->arch->l1_store_merge_lines * sm->arch->l1_line_bytes, now);
   for (int32_t i = 0; i < count; i++) {
     count_l1_store(sm, &lines[i], ftl_sm_l1_present(&sm->l1, lines[i].line));
-    ftl_sm_l1_fill(&sm->l1, lines[i].line, lines[i].sectors);
+    ftl_sm_l1_write(&sm->l1, lines[i].line, lines[i].sectors);
     sm_request(sm, now, &lines[i], FTL_MEM_WRITE, (sm_transaction){.kind = SM_TX_LOCAL_STORE, .is_local = true});
   }
   return count;

@@ -81,13 +81,28 @@ Test(timing_sm_loads, a_miss_in_flight_is_merged) {
   rig_destroy(r);
 }
 
-// L1 of 16 KiB holds 128 lines in 32 sets of 4 ways. Lines 0, 64, 128, 192, 256 (rows of 256 bytes are 2 lines apart)
-// share set 0: the fifth pushes out the first, which misses again.
+// L1 of 16 KiB holds 128 lines in 32 sets of 4 ways. Of the rows of 256 bytes, the first lines of which are 2 lines
+// apart, those whose first lines are in the set of row 0.
+static void find_rows_of_a_set(rig *r, int32_t *rows, int32_t num_rows) {
+  ftl_arena arena = {0};
+  sm_l1 l1;
+  cr_assert(ftl_sm_l1_create(&l1, &r->arch, 16384, &arena));
+  cr_assert_eq(l1.num_sets, 32);
+  uint64_t first = (uint64_t)r->tile.tensors[0].base_bytes / 128;
+  int32_t found = 0;
+  for (int32_t row = 0; found < num_rows; row++)
+    if (ftl_sm_l1_set(&l1, first + 2 * (uint64_t)row) == ftl_sm_l1_set(&l1, first)) rows[found++] = row;
+  ftl_arena_fini(&arena);
+}
+
+// Five share a set: the fifth pushes out the first, which misses again.
 Test(timing_sm_loads, the_least_recently_used_line_of_a_set_leaves) {
   rig *r = rig_create(1);
+  int32_t rows[5];
+  find_rows_of_a_set(r, rows, 5);
   rig_add_tile(r);
   for (int i = 0; i < 6; i++) {
-    uint16_t line = rig_access(r, i % 5 * 32, 1);
+    uint16_t line = rig_access(r, rows[i % 5], 1);
     r->accesses[line].column_byte = 0;
     rig_add_access(r, FTL_OP_LDG, i, line);
     rig_add(r, FTL_OP_FFMA, 10 + i, i)->sources[0] = (uint16_t)i;
@@ -100,12 +115,52 @@ Test(timing_sm_loads, the_least_recently_used_line_of_a_set_leaves) {
   rig_destroy(r);
 }
 
-// Loads of lines of set 0, one after another.
+// Neighbours have sets of their own: of 128 lines that follow each other none is displaced, and all hit in the second
+// of two passes over them.
+Test(timing_sm_loads, lines_that_follow_each_other_fill_l1) {
+  rig *r = rig_create(1);
+  ftl_arena arena = {0};
+  sm_l1 l1;
+  int32_t in_set[32] = {0};
+  cr_assert(ftl_sm_l1_create(&l1, &r->arch, 16384, &arena));
+  for (uint64_t line = 32 * 1000; line < 32 * 1000 + 128; line++) in_set[ftl_sm_l1_set(&l1, line)]++;
+  for (int i = 0; i < 32; i++) cr_expect_eq(in_set[i], 4, "set %d has %d lines", i, in_set[i]);
+  ftl_arena_fini(&arena);
+  rig_destroy(r);
+}
+
+// A line that is asked for and then displaced, before it comes, comes for the load that waits for it, and is not there
+// for the next: lines 0 to 4 of a set are asked for at once, and line 0 again when they are there.
+Test(timing_sm_loads, a_line_has_its_place_from_when_it_is_asked_for) {
+  rig *r = rig_create(1);
+  int32_t rows[5];
+  find_rows_of_a_set(r, rows, 5);
+  uint16_t accesses[5];
+  rig_add_tile(r);
+  for (int i = 0; i < 5; i++) {
+    accesses[i] = rig_access(r, rows[i], 1);
+    r->accesses[accesses[i]].column_byte = 0;
+    rig_add_access(r, FTL_OP_LDG, i, accesses[i]);
+  }
+  for (int i = 0; i < 5; i++) rig_add(r, FTL_OP_IADD, -1, i);
+  rig_add_access(r, FTL_OP_LDG, 5, accesses[4]);
+  rig_add_access(r, FTL_OP_LDG, 6, accesses[0]);
+  for (int i = 5; i < 7; i++) rig_add(r, FTL_OP_IADD, -1, i);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(r->num_requests, 6);
+  cr_assert_eq(rig_counters(r)->l1_load_hit_sectors, 4);
+  rig_destroy(r);
+}
+
+// Loads of lines of a set, one after another.
 static rig *loads_of_a_set(const int32_t *lines, int32_t num_loads) {
   rig *r = rig_create(1);
   uint16_t accesses[5];
+  int32_t rows[5];
+  find_rows_of_a_set(r, rows, 5);
   for (int32_t line = 0; line < 5; line++) {
-    accesses[line] = rig_access(r, line * 32, 1);
+    accesses[line] = rig_access(r, rows[line], 1);
     r->accesses[accesses[line]].column_byte = 0;
   }
   rig_add_tile(r);
@@ -126,13 +181,22 @@ Test(timing_sm_loads, a_line_used_again_outlives_lines_used_once) {
   rig_destroy(r);
 }
 
-// Of 16 KiB half may be protected, 2 of 4 ways: with line 2 line 0 is one of the others again, and line 4 displaces it
-// since line 3 is newer. Lines 1, 2 and 3 are left: hits are the second and third uses of 1 and 2, and the second of 0
+// Of 16 KiB half may be protected, 2 of 4 ways: with line 2 line 0 is one of the others again, and line 4 displaces it.
+// Lines 1, 2 and 3 are left: hits are the second and third uses of 1 and 2, and the second of 0
 // and 3. Asked for once more, line 0 would miss in place of line 2, were it protected for ever: as many hits.
 Test(timing_sm_loads, the_oldest_protected_line_loses_its_protection) {
   rig *r = loads_of_a_set((int32_t[]){0, 0, 1, 1, 2, 2, 3, 4, 1, 2, 3}, 11);
   cr_assert_eq(r->num_requests, 5);
   cr_assert_eq(rig_counters(r)->l1_load_hit_sectors, 6 * 4);
+  rig_destroy(r);
+}
+
+// With line 2 line 0 is no longer protected and the next to go: line 4 displaces it, though line 3 came before it was
+// one of the others again, and line 3 hits.
+Test(timing_sm_loads, a_line_that_loses_its_protection_is_the_next_to_go) {
+  rig *r = loads_of_a_set((int32_t[]){0, 0, 1, 1, 3, 2, 2, 4, 3}, 9);
+  cr_assert_eq(r->num_requests, 5);
+  cr_assert_eq(rig_counters(r)->l1_load_hit_sectors, 4 * 4);
   rig_destroy(r);
 }
 

@@ -92,7 +92,7 @@ Test(arch_report, check_counts_origins_and_lists_guesses) {
   ftl_arch *arch = load("h200");
   char *text = WRITTEN(ftl_arch_report_check(out, arch, &error));
   cr_assert_eq(strncmp(text, "h200 on gh100: ", 15), 0);
-  cr_assert_neq(strstr(text, "\nguess: l1.ways"), NULL);
+  cr_assert_neq(strstr(text, "\nguess: l2.ways"), NULL);
   cr_assert_eq(strstr(text, "\nguess: sm.max_warps"), NULL);
   free(text);
   ftl_arch_destroy(arch);

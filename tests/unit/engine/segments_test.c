@@ -93,14 +93,14 @@ Test(unit_engine_segments, pieces_of_a_row_that_an_unrolled_loop_takes_are_one_t
 }
 
 // The maximum of a row of 2048 fp16 is found in rounds of 4 steps of 1024 columns or in single ones, the sum and the
-// result in rounds of 2: what the first pass loads the later ones find in L1, whatever their rounds. 4096 rows of 4096
-// bytes are 524288 sectors, read once and written once, and 4096 of the sums.
+// result in rounds of 2: what the first pass loads the later ones find in L1, whatever their rounds. 128 rows of 4096
+// bytes, one an SM, are 16384 sectors, read once and written once, and 128 of the sums.
 Test(unit_engine_segments, pieces_are_found_in_l1_by_loops_that_are_unrolled_otherwise) {
   ftl_arch *arch = shipped_arch("h200");
-  ftl_prediction p =
-      prediction_of(arch, "standard_attention heads=2 seqlen=2048 head_dim=64 elementwise=epilogue", NULL);
+  ftl_prediction p = prediction_of(
+      arch, "standard_attention heads=2 seqlen_q=64 seqlen_kv=2048 head_dim=64 elementwise=epilogue", NULL);
   cr_assert_str_eq(p.kernels[1].name, "softmax_rows");
-  cr_expect_eq((int64_t)p.kernels[1].metrics.value[FTL_METRIC_l2_sectors], 2 * 524288 + 4096);
+  cr_expect_eq((int64_t)p.kernels[1].metrics.value[FTL_METRIC_l2_sectors], 2 * 16384 + 128);
   ftl_arch_destroy(arch);
 }
 
