@@ -1,6 +1,7 @@
 // Loads from global and local memory: L1, which lines stay in it, and the port that they come in through.
 #include <criterion/criterion.h>
 
+#include "lower/walk.h"
 #include "machine/sm/l1.h"
 #include "rig.h"
 
@@ -125,6 +126,21 @@ Test(timing_sm_loads, lines_that_follow_each_other_fill_l1) {
   cr_assert(ftl_sm_l1_create(&l1, &r->arch, 16384, &arena));
   for (uint64_t line = 32 * 1000; line < 32 * 1000 + 128; line++) in_set[ftl_sm_l1_set(&l1, line)]++;
   for (int i = 0; i < 32; i++) cr_expect_eq(in_set[i], 4, "set %d has %d lines", i, in_set[i]);
+  ftl_arena_fini(&arena);
+  rig_destroy(r);
+}
+
+// Eight warps with 16 lines of local memory each, 128 in all: no set is given more than one line beside its share of
+// four.
+Test(timing_sm_loads, local_memories_of_warps_fill_l1) {
+  rig *r = rig_create(1);
+  ftl_arena arena = {0};
+  sm_l1 l1;
+  int32_t in_set[32] = {0};
+  cr_assert(ftl_sm_l1_create(&l1, &r->arch, 16384, &arena));
+  for (int32_t warp = 0; warp < 8; warp++)
+    for (uint64_t i = 0; i < 16; i++) in_set[ftl_sm_l1_set(&l1, ftl_local_address_bytes(3, warp) / 128 + i)]++;
+  for (int i = 0; i < 32; i++) cr_expect(in_set[i] >= 3 && in_set[i] <= 5, "set %d has %d lines", i, in_set[i]);
   ftl_arena_fini(&arena);
   rig_destroy(r);
 }
