@@ -17,6 +17,7 @@ static ftl_launch launch_of(const lowered *l) {
 typedef struct walked {
   double cycles, dram_sectors, written_sectors;
   int64_t skipped_ctas, loaded_sectors, stored_sectors;
+  int64_t new_sectors;  // of tiles that were not loaded before
 } walked;
 
 static walked walk(const lowered *l, ftl_walk_plan plan) {
@@ -40,7 +41,8 @@ static walked walk(const lowered *l, ftl_walk_plan plan) {
                    .written_sectors = (double)ftl_traffic_scale(&traffic, steps.counts.dram_write_sectors),
                    .skipped_ctas = steps.skipped_ctas,
                    .loaded_sectors = steps.counts.asked_sectors + steps.counts.l1_hit_sectors,
-                   .stored_sectors = steps.counts.store_sectors};
+                   .stored_sectors = steps.counts.store_sectors,
+                   .new_sectors = steps.counts.new_sectors};
   ftl_traffic_fini(&traffic);
   ftl_l2_tags_destroy(tags);
   ftl_step_times_fini(&times);
@@ -237,4 +239,14 @@ Test(unit_engine_walk_plan, groups_are_no_longer_than_loops) {
               (long long)longest);
     release_lowered(&l);
   }
+}
+
+// Rows of 4096 columns are loaded four steps of 1024 at a time, by 12 CTAs an SM. Of those that others' lines displace
+// before the next pass some steps are there and some are not, and what is loaded again is new to nobody: a row has 256
+// sectors.
+Test(unit_engine_walk_plan, what_l1_has_lost_of_a_row_is_not_new) {
+  lowered l = lower_flash2("h200", "softmax_online heads=4 seqlen_q=1024 seqlen_kv=4096 scaling=apart");
+  walked whole = walk(&l, (ftl_walk_plan){.group = 1});
+  cr_expect_eq(whole.new_sectors, 4096 * 256, "%lld", (long long)whole.new_sectors);
+  release_lowered(&l);
 }
