@@ -252,8 +252,17 @@ static void resolve_dq_form(ftl_spec *spec, program p, const ftl_arch *arch) {
   resolve(spec, FTL_PARAM_kv_group, loops ? FTL_KV_GROUP_LOOP : FTL_KV_GROUP_GRID);
 }
 
+// Of softmaxes of rows, which have no more of a form: Triton's, which keeps exponentials, or by hand.
+static void resolve_rows(ftl_spec *spec) {
+  bool is_kept = is_scheduled(spec, FTL_SCHEDULE_EXPONENTIALS);
+  resolve(spec, FTL_PARAM_scaling, is_kept ? FTL_SCALING_APART : FTL_SCALING_EXPONENT);
+}
+
 void ftl_spec_resolve_code(ftl_spec *spec, const ftl_arch *arch) {
-  if (!ftl_spec_takes(spec, FTL_PARAM_code)) return;
+  if (!ftl_spec_takes(spec, FTL_PARAM_code)) {
+    resolve_rows(spec);
+    return;
+  }
   program p = program_of(spec, arch);
   const form *f = &forms[p];
   spec->is_code_open = spec->value[FTL_PARAM_code] == FTL_CODE_AUTO;

@@ -21,6 +21,8 @@
 //                                by hand
 //   other attention without a    CUDA by an unknown author             stepped   exponent, end, masked, ftz; edges;
 //   producer, sketches in Lua                                                    early
+//   softmax_*                    CUDA by an unknown author                       exponent; apart for
+//                                                                                schedule=exponentials (Triton)
 //   others                       CUDA as kernels/attention             plain     exponent, end, always, ftz; edges;
 //                                                                                Q in shared memory, when_free
 // clang-format on

@@ -25,7 +25,7 @@ static ftl_status check_kept(const ftl_spec *spec, ftl_error *error) {
   if (v[FTL_PARAM_block_m] != 1)
     return ftl_error_set(error, FTL_INFEASIBLE, "block_m=%lld: schedule=exponentials has a row a CTA",
                          (long long)v[FTL_PARAM_block_m]);
-  if (v[FTL_PARAM_scaling] != FTL_SCALING_APART)
+  if (v[FTL_PARAM_scaling] == FTL_SCALING_EXPONENT)
     return ftl_error_set(error, FTL_INFEASIBLE, "scaling=exponent: schedule=exponentials is Triton's, which has apart");
   bool is_power = a_thread > 0 && (a_thread & (a_thread - 1)) == 0;
   if (is_power && v[FTL_PARAM_block_n] % threads == 0 && v[FTL_PARAM_block_n] >= v[FTL_PARAM_seqlen_kv] &&
@@ -85,10 +85,7 @@ static bool names_whole_row(const ftl_spec *spec) {
 static void set_defaults(ftl_spec *spec) {
   ftl_spec_set_default(spec, FTL_PARAM_block_m, 1);
   ftl_spec_set_default(spec, FTL_PARAM_schedule, names_whole_row(spec) ? FTL_SCHEDULE_REGISTERS : FTL_SCHEDULE_REREAD);
-  bool is_kept = spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_EXPONENTIALS;
-  if (spec->value[FTL_PARAM_scaling] == FTL_SCALING_AUTO)
-    spec->value[FTL_PARAM_scaling] = is_kept ? FTL_SCALING_APART : FTL_SCALING_EXPONENT;
-  if (is_kept) {
+  if (spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_EXPONENTIALS) {
     ftl_spec_set_default(spec, FTL_PARAM_block_n, block_of_kept(spec));
     ftl_spec_set_default(spec, FTL_PARAM_exp2, FTL_EXP2_IEEE);  // tl.exp is ex2.approx without .ftz
     return;

@@ -131,6 +131,7 @@ ftl_status ftl_spec_check_rules(const ftl_spec *spec, ftl_error *error) {
   if (status == FTL_OK) status = check_l2_priorities(spec, error);
   if (status == FTL_OK) status = check_choice(spec, FTL_PARAM_dtype, error);
   if (status == FTL_OK) status = check_choice(spec, FTL_PARAM_mask_steps, error);
+  if (status == FTL_OK) status = check_choice(spec, FTL_PARAM_scaling, error);
   if (status == FTL_OK) status = check_mask(spec, error);
   if (status == FTL_OK) status = check_pages(spec, error);
   if (status == FTL_OK) status = check_multiple(spec, FTL_PARAM_block_n, 8, error);

@@ -202,7 +202,7 @@ static int32_t row_squeeze_pct(const builder *b, int32_t cap) {
 // do: with one buffer ptxas gives 130 and 132 registers where the step is 128 (kernels/measurements/registers.csv).
 static bool may_add_instructions(const builder *b, const ftl_role *role, int32_t missed_by, int32_t step,
                                  bool is_eager) {
-  if (!ftl_select_has_products(b->tile, role)) return missed_by <= step * MAX_ROW_SQUEEZE_PCT / 100;
+  if (!ftl_select_has_products(b->tile, role)) return true;
   int32_t most_pct = squeeze_pct(is_eager);
   return b->options.mma != FTL_MMA_WGMMA && missed_by <= step * most_pct / 100;
 }

@@ -12,7 +12,7 @@ typedef struct ftl_lower_options {
   bool plain_code;       // the source computes every address from row and column, and aligns its shared memory by hand;
                          // else it steps from shared bases, which leaves most offsets to immediates
   bool is_cuda;          // written in CUDA, which nvcc compiles, not in PTX that Triton writes
-  bool fills_sm;           // without products: ptxas fits an SM full of warps, where that costs no instruction
+  bool fills_sm;         // without products: ptxas fits an SM full of warps from farther away
   bool buffers_fragments;  // the source loads the fragments of a k step before it multiplies those of the step before
   int32_t max_registers;   // 0: the architecture's limit, and what num_warps allows; else a cap (-maxrregcount)
   int32_t min_ctas;        // CTAs of an SM that registers shall allow (__launch_bounds__); 0: nothing is said

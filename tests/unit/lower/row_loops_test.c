@@ -151,8 +151,8 @@ static int32_t open_registers_of(const char *arch, const char *workload, const c
   return registers_of(arch, workload, parameters);
 }
 
-// Written by an author who is not known they fill an SM of 64 warps with 32 registers, of 48 with 40, where that adds
-// no instruction; on sm_75, whose SM of 32 warps has 64 for each, they take what they need.
+// Written by an author who is not known they fill an SM of 64 warps with 32 registers, of 48 with 40; on sm_75, whose
+// SM of 32 warps has 64 for each, they take what they need.
 Test(unit_lower_row_loops, rows_of_unknown_authors_fill_an_sm_with_warps) {
   cr_expect_eq(open_registers_of("h200", "softmax_online", "1"), 32);
   cr_expect_eq(open_registers_of("a100_80", "softmax_online", "1"), 32);

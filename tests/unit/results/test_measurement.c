@@ -304,6 +304,17 @@ Test(unit_results_measurement, a_row_may_say_whose_code_it_is) {
   cr_assert_eq(c.spec.value[FTL_PARAM_guard], FTL_GUARD_ALWAYS);
 }
 
+// kernels/attention/softmax_rows.h takes a difference and multiplies it; of rows of unknown authors that stays open.
+Test(unit_results_measurement, own_rows_scale_apart) {
+  ftl_measured_case c =
+      case_of("workload,heads,seqlen_q,seqlen_kv,status,condition,gpu\nsoftmax_online,8,512,1024,ok,ncu,NVIDIA H200\n");
+  cr_assert_eq(c.spec.value[FTL_PARAM_scaling], FTL_SCALING_APART);
+  c = case_of(
+      "source,workload,heads,seqlen_q,seqlen_kv,status,condition,gpu\n"
+      "independent,softmax_online,8,512,1024,ok,ncu,NVIDIA H200\n");
+  cr_assert_eq(c.spec.value[FTL_PARAM_scaling], FTL_SCALING_AUTO);
+}
+
 #define FOREIGN_COLUMNS                                                                                                \
   "source,pass,batch,heads,seqlen_q,seqlen_kv,head_dim,block_m,block_n,num_warps,num_stages,status,mma,gpu,condition," \
   "kernel\n"

@@ -325,6 +325,17 @@ Test(unit_workloads_code_form, what_is_left_open_is_as_if_nobody_had_given_it) {
     cr_expect_eq(spec.value[i], bare.value[i], "%s", ftl_param_get((ftl_param)i)->name);
 }
 
+// Rows whose author is not known have one multiply-add an exponential, Triton's a difference and a factor; what is
+// given stays.
+Test(unit_workloads_code_form, rows_scale_in_the_exponent_unless_they_are_tritons) {
+  CHECK("softmax_safe", "heads=1 seqlen_q=64 seqlen_kv=1024", {FTL_PARAM_scaling, FTL_SCALING_EXPONENT});
+  CHECK("softmax_online", "heads=1 seqlen_q=64 seqlen_kv=1024 schedule=registers",
+        {FTL_PARAM_scaling, FTL_SCALING_EXPONENT});
+  CHECK("softmax_safe", "heads=1 seqlen_q=64 seqlen_kv=1024 schedule=exponentials",
+        {FTL_PARAM_scaling, FTL_SCALING_APART});
+  CHECK("softmax_online", "heads=1 seqlen_q=64 seqlen_kv=1024 scaling=apart", {FTL_PARAM_scaling, FTL_SCALING_APART});
+}
+
 // Which exponentials Triton's softmax has is no parameter of it.
 Test(unit_workloads_code_form, what_a_workload_does_not_take_is_not_left_open) {
   ftl_spec spec = spec_of("softmax_safe", "heads=1 seqlen_q=64 seqlen_kv=1000 schedule=exponentials");

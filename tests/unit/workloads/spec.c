@@ -248,6 +248,19 @@ Test(unit_workloads_spec, what_a_workload_is_anyway_may_be_said) {
   cr_expect_eq(ftl_spec_set_text(&spec, "page_size", "16", &error), FTL_BAD_INPUT);
 }
 
+// Scores of an attention may be scaled in six ways, rows alone in two.
+Test(unit_workloads_spec, rows_know_their_own_scaling) {
+  cr_assert_eq(ftl_spec_init(&spec, "softmax_safe", &error), FTL_OK);
+  set("heads", "1");
+  set("seqlen_q", "64");
+  set("seqlen_kv", "1024");
+  set("scaling", "twice");
+  cr_expect_eq(ftl_spec_complete(&spec, &error), FTL_BAD_INPUT);
+  cr_expect_str_eq(error.message, "scaling=twice: softmax_safe allows auto|exponent|apart");
+  set("scaling", "apart");
+  cr_expect_eq(ftl_spec_complete(&spec, &error), FTL_OK, "%s", error.message);
+}
+
 // Lists of blocks and unrolled steps are flash2_fwd's.
 Test(unit_workloads_spec, a_workload_knows_its_own_steps_of_a_mask) {
   cr_assert_eq(ftl_spec_init(&spec, "flash3_fwd", &error), FTL_OK);
