@@ -64,8 +64,8 @@ Test(numeric_softmax, exponentials_that_are_kept_give_softmax) {
   char params[256];
   for (size_t i = 0; i < COUNT(blocks); i++)
     for (size_t n = 0; n < COUNT(lengths); n++) {
-      snprintf(params, sizeof params, "batch=2 heads=1 seqlen_q=3 seqlen_kv=%d schedule=exponentials %s", lengths[n],
-               blocks[i]);
+      snprintf(params, sizeof params, "batch=2 heads=1 seqlen_q=3 seqlen_kv=%d schedule=exponentials scaling=apart %s",
+               lengths[n], blocks[i]);
       prove("softmax_safe", params);
     }
 }
