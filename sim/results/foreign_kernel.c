@@ -136,7 +136,7 @@ static ftl_status set_triton_paged(ftl_spec *spec, const ftl_measurement *row, f
   return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_code, "lean", error) : status;
 }
 
-// Its tiles are launched rows first; warpgroups lie side by side along the columns where a warp would have fewer than
+// Its tiles are launched rows first, in no groups; warpgroups lie side by side along the columns where a warp would have fewer than
 // 16 rows (warpsPerTileV3 of AccelerateMatmul.cpp).
 static ftl_status set_triton_product(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   const int64_t *v = spec->value;
@@ -144,8 +144,8 @@ static ftl_status set_triton_product(ftl_spec *spec, const ftl_measurement *row,
   if (status != FTL_OK) return status;
   if (is_mma_sync(row)) return ftl_error_set(error, FTL_INFEASIBLE, "triton_product with mma.sync");
   status = set_product_sizes(spec, row, error);
-  const ftl_param_number warps[] = {{FTL_PARAM_warps_n, warps_n_of_wgmma(v)}};
-  if (status == FTL_OK) status = SET_NUMBERS(spec, warps, error);
+  const ftl_param_number known[] = {{FTL_PARAM_warps_n, warps_n_of_wgmma(v)}, {FTL_PARAM_tile_strip, 0}};
+  if (status == FTL_OK) status = SET_NUMBERS(spec, known, error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_code, "lean", error);
   return status == FTL_OK ? set_triton_buffers(spec, row, error) : status;
 }

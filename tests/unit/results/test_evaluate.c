@@ -77,6 +77,25 @@ Test(unit_results_evaluate, a_point_with_open_tiles_is_not_that_with_the_default
   ftl_arch_destroy(arch);
 }
 
+// Tiles of Triton's products go in groups unless the user says that they do not, by what is the default's value too.
+Test(unit_results_evaluate, a_point_with_open_groups_of_tiles_is_not_that_without_groups) {
+  ftl_arch *arch = make_arch("toy", 4);
+  ftl_error error = {0};
+  ftl_spec open, given;
+  cr_assert_eq(ftl_spec_init(&open, "matmul_tiled", &error), FTL_OK);
+  for (int i = 0; i < 3; i++)
+    cr_assert_eq(ftl_spec_set_text(&open, (const char *const[]){"m", "n", "k"}[i], "4096", &error), FTL_OK);
+  given = open;
+  cr_assert_eq(ftl_spec_set_text(&given, "tile_strip", "0", &error), FTL_OK);
+  cr_assert_eq(ftl_spec_complete(&open, &error), FTL_OK, "%s", error.message);
+  cr_assert_eq(ftl_spec_complete(&given, &error), FTL_OK, "%s", error.message);
+  ftl_result_key of_open, of_given;
+  cr_assert_eq(ftl_result_key_make(&open, arch, &of_open, NULL), FTL_OK);
+  cr_assert_eq(ftl_result_key_make(&given, arch, &of_given, NULL), FTL_OK);
+  cr_expect_str_neq(of_open.hex, of_given.hex);
+  ftl_arch_destroy(arch);
+}
+
 Test(unit_results_evaluate, finished_points_are_never_predicted_again) {
   folder f = make_folder();
   ftl_error error = {0};

@@ -122,6 +122,7 @@ Test(unit_results_foreign_kernel, a_product_in_triton_has_a_tile_a_program) {
   HAS(&c, {FTL_PARAM_batch, 3}, {FTL_PARAM_m, 512}, {FTL_PARAM_n, 1024}, {FTL_PARAM_k, 256}, {FTL_PARAM_block_k, 64},
       {FTL_PARAM_num_stages, 3}, {FTL_PARAM_persistent, 0}, {FTL_PARAM_code, FTL_CODE_LEAN});
   HAS(&c, {FTL_PARAM_warps_n, 1});
+  cr_expect((c.spec.given & FTL_TAKES(tile_strip)) != 0 && c.spec.value[FTL_PARAM_tile_strip] == 0, "in no groups");
   c = case_of(PROBLEM "block_m,block_n,num_warps,num_stages,block_k,mma," RUN
                       "triton_product,fwd,3,1,1,512,1024,256,0,64,256,8,3,64,wgmma," RAN "k\n",
               NULL);
