@@ -22,6 +22,13 @@ static inline ftl_status spec_set_words(ftl_spec *spec, const char *words, ftl_e
   return status;
 }
 
+// What `auto` of a kernel's source is on a Hopper GPU.
+static inline void resolve_code(ftl_spec *spec) {
+  const ftl_arch hopper = {
+      .chip_compute_capability = 90, .shared_max_bytes_per_cta = 227 * 1024, .shared_bytes_per_sm = 228 * 1024};
+  ftl_spec_resolve_code(spec, &hopper);
+}
+
 // The barest form of the code where the test has not chosen one: of the lowest counts, and what `auto` is to no
 // program.
 static inline void spec_use_bare_code(ftl_spec *spec) {
@@ -31,15 +38,9 @@ static inline void spec_use_bare_code(ftl_spec *spec) {
   } bare[] = {{FTL_PARAM_code, FTL_CODE_LEAN},        {FTL_PARAM_scaling, FTL_SCALING_EXPONENT},
               {FTL_PARAM_row_sums, FTL_ROW_SUMS_END}, {FTL_PARAM_guard, FTL_GUARD_MASKED},
               {FTL_PARAM_exp2, FTL_EXP2_FTZ},         {FTL_PARAM_mask_steps, FTL_MASK_STEPS_EDGES}};
+  if (!ftl_spec_takes(spec, FTL_PARAM_code)) resolve_code(spec);  // of rows their scaling, which their schedule decides
   for (size_t i = 0; i < sizeof bare / sizeof *bare; i++)
     if (spec->value[bare[i].param] == 0) spec->value[bare[i].param] = bare[i].value;  // auto
-}
-
-// What `auto` of a kernel's source is on a Hopper GPU.
-static inline void resolve_code(ftl_spec *spec) {
-  const ftl_arch hopper = {
-      .chip_compute_capability = 90, .shared_max_bytes_per_cta = 227 * 1024, .shared_bytes_per_sm = 228 * 1024};
-  ftl_spec_resolve_code(spec, &hopper);
 }
 
 // `more` after `words`. The code's form is bare where neither names it.

@@ -270,7 +270,7 @@ static int32_t loads(const ftl_warp_program *p, bool in_subwords) {
 // bytes a lane, or one of 16.
 Test(unit_lower_row_loops, numbers_loaded_one_by_one_are_parts_of_words) {
   static const char shape[] =
-      "heads=1 seqlen_q=132 block_m=1 block_n=1024 num_warps=4 schedule=exponentials seqlen_kv=";
+      "heads=1 seqlen_q=132 block_m=1 block_n=1024 num_warps=4 schedule=exponentials scaling=apart seqlen_kv=";
   for (int i = 0; i < 2; i++) {
     char parameters[128];
     snprintf(parameters, sizeof parameters, "%s%d", shape, i == 0 ? 1000 : 1008);
