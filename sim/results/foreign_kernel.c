@@ -136,8 +136,8 @@ static ftl_status set_triton_paged(ftl_spec *spec, const ftl_measurement *row, f
   return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_code, "lean", error) : status;
 }
 
-// Its tiles are launched rows first, in no groups; warpgroups lie side by side along the columns where a warp would have fewer than
-// 16 rows (warpsPerTileV3 of AccelerateMatmul.cpp).
+// Its tiles are launched rows first, in no groups; warpgroups lie side by side along the columns where a warp would
+// have fewer than 16 rows (warpsPerTileV3 of AccelerateMatmul.cpp).
 static ftl_status set_triton_product(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   const int64_t *v = spec->value;
   ftl_status status = need_triton_tile(spec, row, error);
