@@ -48,11 +48,11 @@ ROW_HEADER = "benchmark,variant,parameter,x,metric,value,unit\n"
 TILES_KEPT = 160  # of each launch that `tiles` watches
 MICRO_SECONDS = 240
 RAN = ("ok", "unchecked")  # of a case's program; `unchecked`: nothing says whether what it computed is right
-MICRO = ("device", "launch", "sides", "chase", "dram_bandwidth", "dram_mixture", "loaded_latency", "latency_tail", "fabric", "l2_capacity", "alu", "shared_memory", "shared_mix", "shared_latency", "mma", "wgmma", "async_copy", "sm_clock",
+MICRO = ("device", "launch", "sides", "chase", "dram_bandwidth", "dram_mixture", "loaded_latency", "latency_tail", "fabric", "l2_capacity", "alu", "shared_memory", "shared_mix", "shared_latency", "mma", "wgmma", "async_copy", "sm_clock", "clock_onset",
          "pipes", "power_parts", "barriers", "barrier_defer", "issue_queues", "ldmatrix_queue", "instruction_cache", "instruction_fetch", "occupancy", "red_patterns", "store_bandwidth", "store_burst", "store_credit", "store_requests", "store_spread", "store_turns", "local_memory", "drift", "gpc_drift", "coalescer_latency",
          "branch", "diverge", "pending_lines", "narrow_loads", "fill_rate", "l1_allocation", "l1_replacement", "operand_ports", "dispatch_beside", "wgmma_beside", "wgmma_beside_copy", "wgmma_beside_memory", "wgmma_issue", "special_queue", "loads_per_warp", "wgmma_turns", "wgmma_ping_pong", "wgmma_settle", "scheduler", "cold_start", "cta_exit", "warp_order",
          "cluster_signal", "copy_beside", "copy_burst", "copy_pipe", "copy_release", "store_release", "stream_pairs", "suspended_wait", "tma_first", "tma_issue", "tma_pending", "tma_store", "mma_beside_shared", "mma_turns", "tile_merge", "gpc_clocks", "product_epilogue", "read_behind_stores", "fill_sides", "fabric_writes", "few_clocks", "grid_placement", "write_beside_read")
-PROFILED_MICRO = ("l2_capacity", "l2_replacement", "l2_side_reuse", "coalescer", "coalescer_window", "dirty_residue", "dispatch_stall", "fill_granule", "gpc_drift", "half_lines", "kernel_overhead", "l1_passes", "local_memory", "store_merge", "tile_merge", "tma_columns")
+PROFILED_MICRO = ("clock_onset", "l2_capacity", "l2_replacement", "l2_side_reuse", "coalescer", "coalescer_window", "dirty_residue", "dispatch_stall", "fill_granule", "gpc_drift", "half_lines", "kernel_overhead", "l1_passes", "local_memory", "store_merge", "tile_merge", "tma_columns")
 MICRO_KERNELS = "passes|sweep|dirty|mix|steps"  # parts of the names of those that are profiled
 MICRO_METRICS = ("gpu__time_duration.sum,sm__cycles_elapsed.max,dram__bytes_read.sum,dram__bytes_write.sum,lts__t_sectors_op_read.sum,lts__t_sectors_op_write.sum,"
                  "lts__t_sectors_srcunit_tex.sum,lts__t_sectors_srcunit_tex_lookup_hit.sum,lts__t_sectors_srcunit_tex_lookup_miss.sum,"
