@@ -26,6 +26,11 @@ return die "gh100" {
   clock = {
     sm_step_khz = guess(15000, "nvidia-smi lists steps of 15 MHz"),
     sm_min_khz = guess(345000, "lowest clock that nvidia-smi lists"),
+    onset_power_mw = measured(500000, measurements .. "micro_clock_onset.csv, H200, pause2ms: by the board's energies no dip in loads of up to 450 W, 1 to 3 us lost at 540 to 580"),
+    onset_stream_power_mw = measured(690000, measurements .. "micro_clock_onset.csv, H200, train: no dip in loads of up to 680 W, 2 to 5 us lost at 750 to 880"),
+    onset_lost_ns_per_w = measured(28, measurements .. "micro_clock_onset.csv, H200, pause2ms: 8.6 us lost at 810 W, 12 at 880"),
+    onset_begin_us = measured(50, measurements .. "micro_clock_onset_ncu.csv, H200: no time lost in launches of 50 us, half of it in those of 100"),
+    onset_end_us = measured(150, measurements .. "micro_clock_onset_ncu.csv, H200: all of the time lost in launches of 200 us and more; micro_clock_onset.csv: nine tenths within 150 us"),
     l2_khz = measured(1708000, measurements .. "micro_kernel_overhead_ncu.csv and _coalescer_window_ncu.csv, H200: lts__cycles_elapsed.avg.per_second, whatever the SM clock"),
   },
   power = {
@@ -37,6 +42,8 @@ return die "gh100" {
     l2_sector_fj = measured(360000, "kernels/measurements/micro_power_parts.csv: what 9.0 TB/s of bulk copies take from the clock of wgmma (burst_ss128_l2_copies), 11 pJ a byte; the board draws three times as much for them where nothing else runs"),
     dram_byte_fj = measured(70000, "kernels/measurements/micro_sm_clock.csv: 3 to 4 TB/s beside wgmma cost the clock as much as 71 to 88 TFLOP/s for each TB/s: 89 pJ a byte, l2_sector_fj included"),
     limit_delay_us = measured(50000, "kernels/measurements/micro_power_parts.csv: trains of 21 launches fall from 1640 to 1545 MHz 27 to 82 ms after their start, or not within 75 (train_launch_*)"),
+    board_l2_sector_fj = measured(1024000, "kernels/measurements/micro_power_parts.csv: 32 pJ for a byte of bulk copies from L2 (power_l2_copies)"),
+    board_dram_byte_fj = measured(85000, "kernels/measurements/micro_power_parts.csv: 117 pJ for a byte of bulk copies from DRAM, less those from L2"),
     voltage_exponent_milli = measured(1400, "kernels/measurements/micro_sm_clock.csv: TFLOP/s times (f/1980 MHz)^1.4 is 620 to 633 at all five points between 1632 and 1773 MHz where wgmma is limited"),
   },
   launch = {

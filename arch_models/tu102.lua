@@ -18,6 +18,11 @@ return die "tu102" {
   clock = {
     sm_step_khz = guess(15000, "nvidia-smi lists steps of 15 MHz"),
     sm_min_khz = guess(300000, "lowest clock that nvidia-smi lists"),
+    onset_power_mw = guess(500000, "as on H200; of no effect while onset_lost_ns_per_w is 0"),
+    onset_stream_power_mw = guess(690000, "as on H200; of no effect while onset_lost_ns_per_w is 0"),
+    onset_lost_ns_per_w = guess(0, "no figure found; no dip assumed"),
+    onset_begin_us = guess(50, "as on H200"),
+    onset_end_us = guess(150, "as on H200"),
     l2_khz = guess(1545000, "no figure found; taken as the SM's boost clock"),
   },
   power = {
@@ -30,6 +35,8 @@ return die "tu102" {
     l2_sector_fj = guess(400000, "about 1.6 pJ a bit over the die; not measured"),
     dram_byte_fj = guess(60000, "GDDR6: about 7 to 8 pJ a bit"),
     limit_delay_us = guess(50000, "as on H200"),
+    board_l2_sector_fj = guess(400000, "as l2_sector_fj"),
+    board_dram_byte_fj = guess(60000, "as dram_byte_fj"),
     voltage_exponent_milli = guess(1400, "energy as V^2 with V as f^0.7 near the top of the curve"),
   },
   launch = {

@@ -71,6 +71,14 @@ __device__ __forceinline__ void batch(float (&d)[64], uint64_t a, uint64_t b, co
   }
 }
 
+/* What `work[0]` of mixed_load counts: floating-point operations, exponentials of MUFU. */
+inline double operations_per_count(Math math) {
+  return math == Math::wgmma  ? 64. * 128 * 16 * 2
+         : math == Math::mma  ? 4 * 8 * 16. * 8 * 16 * 2
+         : math == Math::ffma ? 128 * 64. * 2
+                              : 128 * 8.;
+}
+
 template <Math math>
 __global__ __launch_bounds__(tensor_threads + memory_threads +
                              32) void mixed_load(const uint4 *operands, const uint4 *region, size_t region_count,

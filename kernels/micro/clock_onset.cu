@@ -139,7 +139,11 @@ int main(int argc, char **argv) {
     finish();
     CUDA_CHECK(cudaMemset(m.work, 0, 16));
     launch(m, l, 1000000, 0);
-    row("clock_onset", name_of(l).c_str(), "us", 1000, "memory_rate", (double)to_host(m.work, 2)[1] / 1e6, "GB/s");
+    std::vector<unsigned long long> done = to_host(m.work, 2);
+    bool counts_exponentials = l.math == Math::mufu;
+    row("clock_onset", name_of(l).c_str(), "us", 1000, counts_exponentials ? "exponentials" : "math_rate",
+        (double)done[0] * operations_per_count(l.math) / 1e9, counts_exponentials ? "T/s" : "TFLOP/s");
+    row("clock_onset", name_of(l).c_str(), "us", 1000, "memory_rate", (double)done[1] / 1e6, "GB/s");
   }
   return 0;
 }

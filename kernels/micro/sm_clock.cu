@@ -72,12 +72,8 @@ int main() {
                    {"clock_100ms_end", 100 * ms, (uint64_t)l.run_ms * ms}};
     for (const auto &w : windows)
       row("sm_clock", variant, "tensor_pct", l.tensor_pct, w.name, mhz_between(s, w.from, w.to), "MHz");
-    double flop_per_count = l.math == Math::wgmma  ? 64. * 128 * 16 * 2
-                            : l.math == Math::mma  ? 4 * 8 * 16. * 8 * 16 * 2
-                            : l.math == Math::ffma ? 128 * 64. * 2
-                                                   : 128 * 8.;
     row("sm_clock", variant, "tensor_pct", l.tensor_pct, l.math == Math::mufu ? "exponentials" : "math_rate",
-        (double)done[0] * flop_per_count / l.run_ms * 1e-9, l.math == Math::mufu ? "T/s" : "TFLOP/s");
+        (double)done[0] * operations_per_count(l.math) / l.run_ms * 1e-9, l.math == Math::mufu ? "T/s" : "TFLOP/s");
     row("sm_clock", variant, "tensor_pct", l.tensor_pct, "memory_rate", (double)done[1] / l.run_ms * 1e-6, "GB/s");
     row("sm_clock", variant, "tensor_pct", l.tensor_pct, "power", watts, "W");
     row("sm_clock", variant, "tensor_pct", l.tensor_pct, "nvml_sm_clock", nvml_mhz, "MHz");

@@ -27,6 +27,7 @@ static int64_t l2_set_bytes(const ftl_arch *a) { return a->l2_num_slices * a->l2
 RULE_FUNCTION(sm_clocks, a->clock_sm_min_khz <= a->clock_sm_max_khz)
 RULE_FUNCTION(sm_max_step, a->clock_sm_max_khz % a->clock_sm_step_khz == 0)
 RULE_FUNCTION(sm_min_step, a->clock_sm_min_khz % a->clock_sm_step_khz == 0)
+RULE_FUNCTION(onset, a->clock_onset_begin_us <= a->clock_onset_end_us)
 RULE_FUNCTION(power, a->power_static_mw < a->power_limit_mw)
 RULE_FUNCTION(gpcs, a->chip_num_gpcs * a->chip_sms_per_tpc <= a->chip_num_sms)
 RULE_FUNCTION(single_tpcs, a->chip_num_single_tpcs < tpcs_per_gpc(a))
@@ -61,6 +62,7 @@ static const rule rules[] = {
     {sm_clocks, "clock.sm_min_khz", "must be at most clock.sm_max_khz", NULL},
     {sm_max_step, "clock.sm_max_khz", "must be a multiple of clock.sm_step_khz", NULL},
     {sm_min_step, "clock.sm_min_khz", "must be a multiple of clock.sm_step_khz", NULL},
+    {onset, "clock.onset_begin_us", "must be at most clock.onset_end_us", NULL},
     {power, "power.static_mw", "must be below power.limit_mw", NULL},
     {gpcs, "chip.num_gpcs", "must leave each GPC a TPC: at most chip.num_sms / chip.sms_per_tpc", most_gpcs},
     {single_tpcs, "chip.num_single_tpcs",

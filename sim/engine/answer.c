@@ -14,9 +14,10 @@ static double dram_peak_bytes_per_ns(const ftl_arch *arch) {
 }
 
 // Of the GPC whose clock is the fastest, launch overhead included.
-static double most_cycles(const ftl_arch *arch, const ftl_totals *totals) {
+static double most_cycles(const ftl_launch *launch, const ftl_totals *totals) {
+  const ftl_arch *arch = launch->arch;
   int64_t overhead = arch->launch_overhead_ns * totals->sm_khz / 1000000;
-  int64_t spread_ppm = ftl_gpc_clock_spread_ppm(arch, totals->sm_khz);
+  int64_t spread_ppm = ftl_gpc_clock_spread_ppm(arch, totals->sm_khz, launch->onset_khz);
   return (double)(totals->cycles + overhead) * ftl_gpc_clock_fastest(spread_ppm, (int32_t)arch->chip_num_gpcs);
 }
 
@@ -28,7 +29,7 @@ static void set_time(const ftl_launch *launch, const ftl_totals *totals, const f
   double time_ns = overhead_ns + (double)totals->cycles * 1e6 / khz;
   value[FTL_METRIC_time_ns] = time_ns;
   value[FTL_METRIC_stream_time_ns] = time_ns;
-  value[FTL_METRIC_cycles] = most_cycles(arch, totals);
+  value[FTL_METRIC_cycles] = most_cycles(launch, totals);
   value[FTL_METRIC_cycles_active] = ratio(totals->sm.active_cycles, arch->chip_num_sms);
   value[FTL_METRIC_sm_clock_mhz] = khz / 1000.0;
   value[FTL_METRIC_power_w] = (double)ftl_power_mw(arch, totals, work->tensor_fp16_macs, totals->sm_khz) / 1000.0;

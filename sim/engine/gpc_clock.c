@@ -5,9 +5,9 @@
 
 #include "engine/power.h"
 
-int64_t ftl_gpc_clock_spread_ppm(const ftl_arch *arch, int64_t sm_khz) {
+int64_t ftl_gpc_clock_spread_ppm(const ftl_arch *arch, int64_t sm_khz, int64_t onset_khz) {
   const int64_t some_tensor_macs = 1;
-  bool is_limited = sm_khz < ftl_power_top_khz(arch, some_tensor_macs);
+  bool is_limited = sm_khz < ftl_power_top_khz(arch, some_tensor_macs) && sm_khz != onset_khz;
   return is_limited ? arch->sm_gpc_limited_clock_spread_ppm : arch->sm_gpc_clock_spread_ppm;
 }
 

@@ -11,9 +11,9 @@
 
 #include "arch/arch.h"
 
-// The standard deviation of the clocks of GPCs whose mean is sm_khz: another where the power limit holds that below
-// what tensor operations allow.
-int64_t ftl_gpc_clock_spread_ppm(const ftl_arch *arch, int64_t sm_khz);
+// The standard deviation of the clocks of GPCs whose mean is sm_khz: another where the power limit, and not the onset
+// of the load (onset_khz), holds that below what tensor operations allow.
+int64_t ftl_gpc_clock_spread_ppm(const ftl_arch *arch, int64_t sm_khz, int64_t onset_khz);
 // By how much longer than the mean a GPC's steps take, as a share.
 double ftl_gpc_clock_slowness(int64_t spread_ppm, int32_t gpc, int32_t num_gpcs);
 // What the fastest GPC counts for a cycle of the mean: sm__cycles_elapsed.max is that of the SM that counts most.

@@ -22,6 +22,7 @@ typedef struct ftl_launch {
   ftl_occupancy occupancy;
   ftl_l2_before l2_before;
   int64_t least_read_bytes;   // of DRAM, where L2 has nothing of what the launch reads; 0: nobody knows
+  int64_t onset_khz;          // mean clock that the dip at its onset leaves it, where no limit does; 0: it has none
   const atomic_bool *cancel;  // may be NULL
   int num_threads;
   bool no_bulk;

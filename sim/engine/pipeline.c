@@ -190,6 +190,19 @@ static ftl_status probe_clock(const ftl_pipeline *pipeline, int launch_idx, int6
   return settle_probe(&part, khz, error);
 }
 
+// The clock dips as the launches begin, `khz` being that of their last run: a mean that differs by more than half a
+// step has a run of its own.
+static ftl_status dip_at_onset(ftl_pipeline *pipeline, int from, int to, bool full, int64_t khz, ftl_error *error) {
+  const ftl_arch *arch = pipeline->launches[from].launch.arch;
+  group_work work = work_of(pipeline, from, to);
+  int64_t mean_khz = ftl_power_onset_khz(arch, &work.totals, work.tensor_macs, pipeline->num_in_a_row, khz);
+  if (pipeline->held_khz || mean_khz == khz) return FTL_OK;
+  for (int i = from; i < to; i++) pipeline->launches[i].launch.onset_khz = mean_khz;
+  if (2 * (khz - mean_khz) > arch->clock_sm_step_khz) return run_group(pipeline, from, to, mean_khz, full, error);
+  hold_clock(pipeline, from, to, mean_khz);
+  return FTL_OK;
+}
+
 static ftl_status settle_sampled_clock(ftl_pipeline *pipeline, int from, int to, int64_t *khz, ftl_error *error) {
   bool found = false;
   if (to - from == 1 && !pipeline->held_khz) {
@@ -225,9 +238,11 @@ static ftl_status run_clock_group(ftl_pipeline *pipeline, int from, int to, ftl_
   // A sampled run finds the clock cheaply; `full` then starts where it is likely to end.
   if (!full || (sampling && !pipeline->held_khz)) {
     ftl_status status = settle_sampled_clock(pipeline, from, to, &khz, error);
-    if (status != FTL_OK || !full) return status;
+    if (status != FTL_OK) return status;
+    if (!full) return dip_at_onset(pipeline, from, to, false, khz, error);
   }
-  return settle_clock(pipeline, from, to, true, 0, &khz, error);
+  ftl_status status = settle_clock(pipeline, from, to, true, 0, &khz, error);
+  return status == FTL_OK ? dip_at_onset(pipeline, from, to, true, khz, error) : status;
 }
 
 // An earlier launch of the same program, as eager PyTorch has copies in a row; NULL: there is none.

@@ -28,18 +28,27 @@ static int128 core_energy_fj(const ftl_arch *arch, const ftl_totals *totals, int
          (int128)sm->l1_load_sectors * arch->power_l1_sector_fj;
 }
 
-static int128 memory_energy_fj(const ftl_arch *arch, const ftl_totals *totals) {
-  const ftl_memory_counters *memory = &totals->memory;
-  return (int128)memory->l2_sectors_from_sms * arch->power_l2_sector_fj +
-         (int128)(memory->dram_read_bytes + memory->dram_write_bytes) * arch->power_dram_byte_fj;
+static int128 memory_energy_fj(const ftl_memory_counters *memory, int64_t l2_sector_fj, int64_t dram_byte_fj) {
+  return (int128)memory->l2_sectors_from_sms * l2_sector_fj +
+         (int128)(memory->dram_read_bytes + memory->dram_write_bytes) * dram_byte_fj;
+}
+
+static int64_t mean_mw(const ftl_arch *arch, const ftl_totals *totals, int64_t tensor_macs, int128 memory_fj,
+                       int64_t sm_khz) {
+  if (totals->cycles <= 0) return arch->power_static_mw;
+  int128 energy_fj = core_energy_fj(arch, totals, tensor_macs) * voltage_scale(arch, sm_khz) / ONE + memory_fj;
+  // 1 fJ / (cycles / khz) = khz / cycles * 10^-12 W = khz / cycles * 10^-9 mW.
+  return arch->power_static_mw + (int64_t)(energy_fj * sm_khz / totals->cycles / 1000000000);
 }
 
 int64_t ftl_power_mw(const ftl_arch *arch, const ftl_totals *totals, int64_t tensor_macs, int64_t sm_khz) {
-  if (totals->cycles <= 0) return arch->power_static_mw;
-  int128 energy_fj =
-      core_energy_fj(arch, totals, tensor_macs) * voltage_scale(arch, sm_khz) / ONE + memory_energy_fj(arch, totals);
-  // 1 fJ / (cycles / khz) = khz / cycles * 10^-12 W = khz / cycles * 10^-9 mW.
-  return arch->power_static_mw + (int64_t)(energy_fj * sm_khz / totals->cycles / 1000000000);
+  int128 memory_fj = memory_energy_fj(&totals->memory, arch->power_l2_sector_fj, arch->power_dram_byte_fj);
+  return mean_mw(arch, totals, tensor_macs, memory_fj, sm_khz);
+}
+
+int64_t ftl_power_board_mw(const ftl_arch *arch, const ftl_totals *totals, int64_t tensor_macs, int64_t sm_khz) {
+  int128 memory_fj = memory_energy_fj(&totals->memory, arch->power_board_l2_sector_fj, arch->power_board_dram_byte_fj);
+  return mean_mw(arch, totals, tensor_macs, memory_fj, sm_khz);
 }
 
 int64_t ftl_power_top_khz(const ftl_arch *arch, int64_t tensor_macs) {
@@ -65,6 +74,24 @@ int64_t ftl_power_clock_khz(const ftl_arch *arch, const ftl_totals *totals, int6
   for (; khz > arch->clock_sm_min_khz; khz -= arch->clock_sm_step_khz)
     if (ftl_power_excess_mw(arch, totals, tensor_macs, num_in_a_row, khz) <= 0) return khz;
   return arch->clock_sm_min_khz;
+}
+
+// Of a dip at an even pace from its begin to its end, the part (1/ONE) that a launch of so many ns has seen.
+static int64_t part_of_dip(const ftl_arch *arch, int64_t ns) {
+  int64_t begin_ns = arch->clock_onset_begin_us * 1000, end_ns = arch->clock_onset_end_us * 1000;
+  if (ns <= begin_ns) return 0;
+  return ns < end_ns ? (ns - begin_ns) * ONE / (end_ns - begin_ns) : ONE;
+}
+
+int64_t ftl_power_onset_khz(const ftl_arch *arch, const ftl_totals *totals, int64_t tensor_macs, int64_t num_in_a_row,
+                            int64_t sm_khz) {
+  int64_t from_mw = num_in_a_row > 1 ? arch->clock_onset_stream_power_mw : arch->clock_onset_power_mw;
+  int64_t above_mw = ftl_power_board_mw(arch, totals, tensor_macs, sm_khz) - from_mw;
+  if (above_mw <= 0 || totals->cycles <= 0) return sm_khz;
+  int64_t ns = (int64_t)((int128)totals->cycles * 1000000 / sm_khz);
+  int64_t lost_ns = above_mw * arch->clock_onset_lost_ns_per_w / MILLI * part_of_dip(arch, ns) / ONE;
+  int64_t khz = (int64_t)((int128)ftl_power_top_khz(arch, tensor_macs) * ns / (ns + lost_ns));
+  return khz < sm_khz ? khz : sm_khz;
 }
 
 bool ftl_power_clock_converges(const ftl_arch *arch, int64_t before_khz, int64_t change_khz) {

@@ -21,6 +21,9 @@ int64_t ftl_power_mw(const ftl_arch *arch, const ftl_totals *totals, int64_t ten
 // within sm_tensor_max_khz.
 int64_t ftl_power_top_khz(const ftl_arch *arch, int64_t tensor_macs);
 
+// The same by what the board draws for L2 and DRAM where little else runs, which a burst of wgmma shows only in part.
+int64_t ftl_power_board_mw(const ftl_arch *arch, const ftl_totals *totals, int64_t tensor_macs, int64_t sm_khz);
+
 // Launches timed back to back until the one whose time is the median: the 11th of 21.
 enum { FTL_POWER_STREAM_LAUNCHES = 11 };
 
@@ -32,6 +35,12 @@ int64_t ftl_power_clock_khz(const ftl_arch *arch, const ftl_totals *totals, int6
 
 // By how much (mW) the last of num_in_a_row launches exceeds the limit at sm_khz; 0 or less where it keeps it.
 int64_t ftl_power_excess_mw(const ftl_arch *arch, const ftl_totals *totals, int64_t tensor_macs, int64_t num_in_a_row,
+                            int64_t sm_khz);
+
+// The mean clock of the last of num_in_a_row launches, one of which counted `totals` at sm_khz, which the limit allows:
+// some 0.1 ms after a load begins its clock dips from the highest step, by more the more power it draws. That takes
+// more behind another launch than on a chip that was idle. At most sm_khz.
+int64_t ftl_power_onset_khz(const ftl_arch *arch, const ftl_totals *totals, int64_t tensor_macs, int64_t num_in_a_row,
                             int64_t sm_khz);
 
 // Two changes of the clock, one after the other: whether the next, smaller than the second as that is than the first,

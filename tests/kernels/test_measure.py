@@ -1,6 +1,7 @@
 """kernels/measure.py: a file of results is replaced by a whole run or not at all, and the exit status tells of every run that failed. Programs and ncu are stand-ins."""
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -103,8 +104,11 @@ class Measure(unittest.TestCase):
         self.assert_replaced("micro_coalescer_ncu.csv", 2)
 
     def test_every_profiled_microbenchmark_has_a_kernel_that_the_profile_sees(self):
+        folder = ROOT / "kernels" / "micro"
         for name in measure.PROFILED_MICRO:
-            source = (ROOT / "kernels" / "micro" / f"{name}.cu").read_text()
+            source = (folder / f"{name}.cu").read_text()
+            for header in re.findall(r'#include "(\w+\.h)"', source):
+                source += (folder / header).read_text() if (folder / header).exists() else ""
             self.assertRegex(source, rf"__global__[^;{{]*\b\w*({measure.MICRO_KERNELS})\w*\(", name)
 
     def test_a_failed_profile_of_a_microbenchmark_fails_it(self):

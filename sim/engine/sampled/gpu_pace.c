@@ -77,7 +77,7 @@ int64_t ftl_gpu_hold_up(const ftl_gpu_run *run, int32_t slot, int64_t *mean_tick
 
 static void find_gpc_slowness(ftl_gpu_run *run) {
   const ftl_arch *arch = run->launch->arch;
-  int64_t spread_ppm = ftl_gpc_clock_spread_ppm(arch, run->traffic->sm_khz);
+  int64_t spread_ppm = ftl_gpc_clock_spread_ppm(arch, run->traffic->sm_khz, run->launch->onset_khz);
   for (int32_t gpc = 0; gpc < arch->chip_num_gpcs; gpc++)
     run->gpc_slowness[gpc] = ftl_gpc_clock_slowness(spread_ppm, gpc, (int32_t)arch->chip_num_gpcs);
 }

@@ -1,7 +1,7 @@
 // The die's energies, which an H200 gave, against the limits under which an H200 and an H100 were watched: kernels that
 // multiply (wgmma on random operands) and do something else beside it. micro_sm_clock.csv of kernels/measurements and
 // of its folder h100: for 400 ms, after 100 of which the 700 W hold; micro_power_parts.csv: for 30 ms, in which the
-// limit is that for bursts.
+// limit is that for bursts. micro_clock_onset.csv: the first 200 us of a load.
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -16,12 +16,12 @@ typedef struct load {
 
 enum { LANES = 32, SECTOR_BYTES = 32, LDS_BYTES = 512 };
 
-// What the SMs, the tensor cores, L2 and DRAM do in a millisecond of it.
-static double modelled_watts(const ftl_arch *arch, const load *l) {
+// What the SMs, L2 and DRAM do in a millisecond of it.
+static ftl_totals totals_of(const ftl_arch *arch, const load *l) {
   const double per_ms = 1e6;  // of a rate in 10^9 a second
   int64_t cycles = (int64_t)(l->mhz * 1000);
   double insts = l->lane_gops_per_s / LANES + l->shared_gb_per_s / LDS_BYTES;
-  ftl_totals totals = {
+  return (ftl_totals){
       .cycles = cycles,
       .sm = {.active_cycles = cycles * arch->chip_num_sms,
              .warp_insts = (int64_t)(insts * per_ms),
@@ -29,7 +29,13 @@ static double modelled_watts(const ftl_arch *arch, const load *l) {
              .l1_load_sectors = (int64_t)(l->l1_gb_per_s / SECTOR_BYTES * per_ms)},
       .memory = {.l2_sectors_from_sms = (int64_t)((l->l2_gb_per_s + l->dram_gb_per_s) / SECTOR_BYTES * per_ms),
                  .dram_read_bytes = (int64_t)(l->dram_gb_per_s * per_ms)}};
-  return (double)ftl_power_mw(arch, &totals, (int64_t)(l->tensor_tflops * 1e9 / 2), cycles) / 1e3;
+}
+
+static int64_t tensor_macs_of(const load *l) { return (int64_t)(l->tensor_tflops * 1e9 / 2); }
+
+static double modelled_watts(const ftl_arch *arch, const load *l) {
+  ftl_totals totals = totals_of(arch, l);
+  return (double)ftl_power_mw(arch, &totals, tensor_macs_of(l), totals.cycles) / 1e3;
 }
 
 static ftl_arch *model_of(const char *name) {
@@ -150,5 +156,57 @@ Test(reference_power, an_h100_draws_its_limit_at_the_clocks_that_it_fell_to) {
   cr_assert_eq(arch->power_limit_mw, 700000);
   expect_watts(arch, &spinning, 133.57, 1);
   for (size_t i = 0; i < sizeof loads / sizeof *loads; i++) expect_watts(arch, &loads[i], 700, 5);
+  ftl_arch_destroy(arch);
+}
+
+// What a launch of 1 ms at the highest clock loses to its dip, in us.
+static double modelled_loss_us(const ftl_arch *arch, load l, int64_t num_in_a_row) {
+  int64_t macs = tensor_macs_of(&l), top_khz = ftl_power_top_khz(arch, macs);
+  l.mhz = (double)top_khz / 1000;
+  ftl_totals totals = totals_of(arch, &l);
+  int64_t mean_khz = ftl_power_onset_khz(arch, &totals, macs, num_in_a_row, top_khz);
+  return 1000 * ((double)top_khz / (double)mean_khz - 1);
+}
+
+// From 40 to 200 us into a load, after a pause of 2 ms and in a train behind a fill: the time of each window times how
+// far its clock is below that of 500 us to 1 ms. All loads that no limit holds (1760 MHz and more with tensor work),
+// but wgmma20_memory0, whose clock wanders over 80 MHz from launch to launch.
+Test(reference_power, the_h200_loses_what_the_power_of_a_load_says_as_it_begins) {
+  static const struct {
+    load load;
+    double after_pause_us, in_train_us;
+  } rows[] = {
+      {{.tensor_tflops = 479.317}, 1.7, 0.2},
+      {{.tensor_tflops = 615.858}, 4.5, 0.4},
+      {{.tensor_tflops = 747.001}, 7.2, 1.9},
+      {{.tensor_tflops = 167.6, .dram_gb_per_s = 2588.02, .l1_gb_per_s = 2588.02}, 3.2, 1.1},
+      {{.tensor_tflops = 324.174, .dram_gb_per_s = 2531.59, .l1_gb_per_s = 2531.59}, 5.9, 0.7},
+      {{.tensor_tflops = 469.028, .dram_gb_per_s = 2431.29, .l1_gb_per_s = 2431.29}, 10.3, 2.7},
+      {{.tensor_tflops = 164.266, .dram_gb_per_s = 4097.9, .l1_gb_per_s = 4097.9}, 9.1, 3.1},
+      {{.tensor_tflops = 317.484, .dram_gb_per_s = 4041.08, .l1_gb_per_s = 4041.08}, 12.8, 5.0},
+      {{.tensor_tflops = 239.944}, 0, 0},
+      {{.tensor_tflops = 432.261}, 2.0, 0},
+      {{.tensor_tflops = 567.429}, 3.9, 0.1},
+      {{.tensor_tflops = 623.817}, 4.4, 0.4},
+      {{.tensor_tflops = 187.469, .dram_gb_per_s = 2992.96, .l1_gb_per_s = 2992.96}, 5.5, 0.3},
+      {{.tensor_tflops = 356.405, .dram_gb_per_s = 2976.58, .l1_gb_per_s = 2976.58}, 9.7, 2.9},
+      {{.dram_gb_per_s = 1583.09, .l1_gb_per_s = 1583.09}, 0, 0},
+      {{.dram_gb_per_s = 2638.97, .l1_gb_per_s = 2638.97}, 1.1, 0},
+      {{.dram_gb_per_s = 3140.49, .l1_gb_per_s = 3140.49}, 1.2, 0},
+      {{.dram_gb_per_s = 3520, .l1_gb_per_s = 3520}, 2.9, 0},
+      {{.dram_gb_per_s = 3795.19, .l1_gb_per_s = 3795.19}, 3.2, 0},
+      {{.dram_gb_per_s = 4197.06, .l1_gb_per_s = 4197.06}, 4.7, 0},
+      {{.lane_gops_per_s = 28000}, 0.1, 0.1},
+      {{.l2_gb_per_s = 9236, .l1_gb_per_s = 9236}, 1.1, 0.1},
+      {{.tensor_tflops = 184.247, .l2_gb_per_s = 7099, .l1_gb_per_s = 7099}, 3.5, 0.1},
+  };
+  ftl_arch *arch = model_of("h200");
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    double paused_us = modelled_loss_us(arch, rows[i].load, 1), train_us = modelled_loss_us(arch, rows[i].load, 21);
+    cr_expect_lt(fabs(paused_us - rows[i].after_pause_us), 2, "%d after a pause: %.1f us, not %.1f", (int)i, paused_us,
+                 rows[i].after_pause_us);
+    cr_expect_lt(fabs(train_us - rows[i].in_train_us), 2, "%d in a train: %.1f us, not %.1f", (int)i, train_us,
+                 rows[i].in_train_us);
+  }
   ftl_arch_destroy(arch);
 }

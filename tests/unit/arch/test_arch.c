@@ -185,6 +185,7 @@ Test(arch, rules_between_keys_name_the_key_that_breaks_one) {
     char text[48];
   } broken[] = {
       {"clock.sm_min_khz", 200000, "at most clock.sm_max_khz"},
+      {"clock.onset_begin_us", 1000, "at most clock.onset_end_us"},
       {"power.static_mw", 100000, "below power.limit_mw"},
       {"chip.num_gpcs", 2, "each GPC a TPC"},
       {"chip.sms_per_tpc", 2, "must leave each GPC a TPC"},

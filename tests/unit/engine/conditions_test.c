@@ -17,6 +17,7 @@ static double held_power_w(const ftl_arch *arch, const char *parameters, double 
 Test(unit_engine_conditions, a_launch_holds_the_highest_clock_at_which_it_keeps_the_limit) {
   ftl_arch *arch = shipped_arch("h200");
   arch->power_burst_limit_mw = 4000000;
+  arch->clock_onset_lost_ns_per_w = 0;
   ftl_metrics unlimited = predict(arch, LARGE);
   cr_expect_eq(unlimited.value[FTL_METRIC_sm_clock_mhz], 1800,
                "the highest of 1980 - n * 15 MHz that is not above 1810");
@@ -28,6 +29,36 @@ Test(unit_engine_conditions, a_launch_holds_the_highest_clock_at_which_it_keeps_
   cr_expect_leq(limited.value[FTL_METRIC_power_w], limit_w);
   cr_expect_eq(held_power_w(arch, LARGE, mhz), limited.value[FTL_METRIC_power_w], "it ran at the clock that it holds");
   cr_expect_gt(held_power_w(arch, LARGE, mhz + 15), limit_w, "a step of 15 MHz more is too much");
+  ftl_arch_destroy(arch);
+}
+
+// Where the board draws for L2 and DRAM what a burst takes, a launch of more than 150 us loses 28 ns for each watt
+// above 500 on its own, 690 in a stream: a mean of 1800 MHz * t / (t + lost).
+static void expect_dip(const ftl_arch *arch, const char *conditions, double from_w) {
+  char dipped[128], steady[256];
+  snprintf(dipped, sizeof dipped, LARGE "batch=4 conditions=%s", conditions);
+  snprintf(steady, sizeof steady, "%s clock_mhz=1800", dipped);
+  ftl_metrics at_top = predict(arch, steady), m = predict(arch, dipped);
+  double watts = at_top.value[FTL_METRIC_power_w];
+  double ns = at_top.value[FTL_METRIC_time_ns] - (double)arch->launch_overhead_ns;
+  cr_assert_gt(watts, from_w);
+  cr_assert_gt(ns, 150000);
+  double mhz = 1800 * ns / (ns + 28 * (watts - from_w));
+  cr_expect_float_eq(m.value[FTL_METRIC_sm_clock_mhz], mhz, 0.01, "%s: %g MHz, not %g", conditions,
+                     m.value[FTL_METRIC_sm_clock_mhz], mhz);
+  double sm_ns = m.value[FTL_METRIC_time_ns] - (double)arch->launch_overhead_ns;
+  cr_expect_gt(sm_ns, ns * 1.002, "%s: longer at the lower clock, %g ns and not %g", conditions, sm_ns, ns);
+}
+
+Test(unit_engine_conditions, the_clock_of_a_launch_that_no_limit_holds_dips_as_it_begins) {
+  ftl_arch *arch = shipped_arch("h200");
+  arch->power_burst_limit_mw = arch->power_limit_mw = 4000000;
+  arch->power_board_l2_sector_fj = arch->power_l2_sector_fj;
+  arch->power_board_dram_byte_fj = arch->power_dram_byte_fj;
+  arch->power_tensor_mac_fj *= 2;
+  cr_assert_eq(arch->clock_onset_lost_ns_per_w, 28);
+  expect_dip(arch, "ncu", 500);
+  expect_dip(arch, "stream", 690);
   ftl_arch_destroy(arch);
 }
 
@@ -77,6 +108,7 @@ Test(unit_engine_conditions, a_stream_meets_the_sustained_limit_once_it_has_last
   ftl_arch *arch = shipped_arch("h200");
   arch->power_burst_limit_mw = 4000000;
   arch->power_limit_mw = arch->power_static_mw + 1;
+  arch->clock_onset_lost_ns_per_w = 0;
   double floor_mhz = (double)arch->clock_sm_min_khz / 1000, top_mhz = 1800;
   double us = predict(arch, LARGE "conditions=stream clock_mhz=1800").value[FTL_METRIC_time_ns] / 1000;
   // By the cycles that it takes at the clock it is held to, of which memory takes fewer there.

@@ -26,9 +26,11 @@ Test(unit_engine_gpc_clock, clocks_of_gpcs_are_further_apart_where_the_power_lim
                    .clock_sm_min_khz = 345000,
                    .sm_gpc_clock_spread_ppm = 1600,
                    .sm_gpc_limited_clock_spread_ppm = 6000};
-  cr_expect_eq(ftl_gpc_clock_spread_ppm(&arch, 1785000), 6000);
-  cr_expect_eq(ftl_gpc_clock_spread_ppm(&arch, 1800000), 1600);
-  cr_expect_eq(ftl_gpc_clock_spread_ppm(&arch, 1980000), 1600);
+  cr_expect_eq(ftl_gpc_clock_spread_ppm(&arch, 1785000, 0), 6000);
+  cr_expect_eq(ftl_gpc_clock_spread_ppm(&arch, 1785000, 1770000), 6000);
+  cr_expect_eq(ftl_gpc_clock_spread_ppm(&arch, 1785000, 1785000), 1600, "nothing but the onset of its load does");
+  cr_expect_eq(ftl_gpc_clock_spread_ppm(&arch, 1800000, 0), 1600);
+  cr_expect_eq(ftl_gpc_clock_spread_ppm(&arch, 1980000, 0), 1600);
 }
 
 // Eight GPCs at 1.6 permille: 1600 ppm * 7 * sqrt(3 / 63) = 2444 ppm.

@@ -149,3 +149,59 @@ Test(unit_engine_power, a_clock_converges_when_the_next_change_is_less_than_half
   cr_expect_not(ftl_power_clock_converges(&arch, -100000, -100000));
   cr_expect_not(ftl_power_clock_converges(&arch, 0, -100000));
 }
+
+// 400 W by the board's energies, 100 of them static, at 1 GHz: 200 above those from which the clock dips, 10 ns for
+// each.
+static ftl_arch dipping_arch(void) {
+  ftl_arch arch = power_arch();
+  arch.power_board_dram_byte_fj = 100000;
+  arch.power_dram_byte_fj = arch.power_l2_sector_fj = 1;
+  arch.clock_onset_power_mw = 200000;
+  arch.clock_onset_stream_power_mw = 300000;
+  arch.clock_onset_lost_ns_per_w = 1000;
+  arch.clock_onset_begin_us = 500;
+  arch.clock_onset_end_us = 1500;
+  return arch;
+}
+
+// `us` at 1 GHz with 3 GB/ms: 300 W above static.
+static ftl_totals dipping_totals(int64_t us) {
+  return (ftl_totals){.cycles = us * 1000,
+                      .memory = {.dram_read_bytes = us * 2000000, .dram_write_bytes = us * 1000000}};
+}
+
+Test(unit_engine_power, the_board_draws_for_memory_by_energies_of_its_own) {
+  ftl_arch arch = dipping_arch();
+  ftl_totals totals = dipping_totals(1000);
+  cr_expect_eq(ftl_power_board_mw(&arch, &totals, 0, 1000000), 400000);
+  cr_expect_eq(ftl_power_mw(&arch, &totals, 0, 1000000), 100003);
+  arch.power_board_l2_sector_fj = 50000;
+  totals.memory.l2_sectors_from_sms = 1000000000;  // 50 W
+  cr_expect_eq(ftl_power_board_mw(&arch, &totals, 0, 1000000), 450000);
+  cr_expect_eq(ftl_power_board_mw(&arch, &(ftl_totals){0}, 0, 1000000), 100000);
+}
+
+// 200 W above 200 cost 200 us at 1 us for each: in full after 1.5 ms, half of them after 1 ms, nothing after 0.5.
+Test(unit_engine_power, the_clock_dips_from_the_begin_to_the_end_of_a_loads_onset) {
+  ftl_arch arch = dipping_arch();
+  ftl_totals before = dipping_totals(500), half = dipping_totals(1000), whole = dipping_totals(1500),
+             later = dipping_totals(3000);
+  cr_expect_eq(ftl_power_onset_khz(&arch, &before, 0, ON_ITS_OWN, 1000000), 1000000);
+  cr_expect_eq(ftl_power_onset_khz(&arch, &half, 0, ON_ITS_OWN, 1000000), 1000000 * 10 / 11);
+  cr_expect_eq(ftl_power_onset_khz(&arch, &whole, 0, ON_ITS_OWN, 1000000), 1000000 * 15L / 17);
+  cr_expect_eq(ftl_power_onset_khz(&arch, &later, 0, ON_ITS_OWN, 1000000), 1000000 * 30L / 32);
+  cr_expect_eq(ftl_power_onset_khz(&arch, &later, 0, LAST_OF_MANY, 1000000), 1000000 * 30L / 31, "100 W above 300");
+  arch.clock_onset_power_mw = 400000;
+  cr_expect_eq(ftl_power_onset_khz(&arch, &later, 0, ON_ITS_OWN, 1000000), 1000000, "exactly where it begins");
+  cr_expect_eq(ftl_power_onset_khz(&arch, &(ftl_totals){0}, 0, ON_ITS_OWN, 1000000), 1000000, "nothing ran");
+}
+
+// The dip is one from the highest clock, 1 GHz. 8.1 GB are 0.81 J: in 3 ms at 900 MHz 270 W above static, 170 above
+// 200, which leave 946 MHz; in 2.84 ms at 950 MHz 285 W, 185 above 200, which leave 939.
+Test(unit_engine_power, a_limit_below_the_clock_that_the_onset_leaves_stands) {
+  ftl_arch arch = dipping_arch();
+  ftl_totals totals = {.cycles = 2700000, .memory = {.dram_read_bytes = 8100000000}};
+  cr_expect_eq(ftl_power_board_mw(&arch, &totals, 0, 900000), 370000);
+  cr_expect_eq(ftl_power_onset_khz(&arch, &totals, 0, ON_ITS_OWN, 900000), 900000);
+  cr_expect_eq(ftl_power_onset_khz(&arch, &totals, 0, ON_ITS_OWN, 950000), 1000000 * 2842105L / (2842105 + 185000));
+}
