@@ -474,7 +474,7 @@ def cta_ages(out, facts):
 
 def trace_ctas(out):
     facts = dict(provenance(), condition="stream")
-    programs = (("cta_trace", "256 MiB fill before", ""), ("cta_drift", "as the variant says", ROW_HEADER), ("cta_spread", "256 MiB fill before", ROW_HEADER), ("cta_clocks", "none", ROW_HEADER))
+    programs = (("cta_trace", "256 MiB fill before", ""), ("cta_drift", "as the variant says", ROW_HEADER), ("cta_spread", "256 MiB fill before", ROW_HEADER), ("cta_spread_wgmma", "256 MiB fill before", ROW_HEADER), ("cta_clocks", "none", ROW_HEADER))
     runs = [functools.partial(write_output, out / f"{name}.csv", [str(BUILD / "bin" / name)], dict(facts, cache_control=cache), head) for name, cache, head in programs]
     return worst_of([*runs, functools.partial(cta_ages, out, facts)])
 

@@ -96,7 +96,7 @@ struct Pipeline {
 };
 
 template <class S>
-__global__ __launch_bounds__(S::num_threads) void forward(TileParams p, const __grid_constant__ Maps maps) {
+__device__ __forceinline__ void forward_cta(const TileParams &p, const Maps &maps) {
   extern __shared__ uint8_t raw[];
   __shared__ __align__(8) uint64_t bars[2 * S::num_stages + 1];
   Tile tile = tile_of(p, (int)blockIdx.x);
@@ -178,6 +178,11 @@ __global__ __launch_bounds__(S::num_threads) void forward(TileParams p, const __
   normalize<64>(o, rows, p.lse + first_row, warp_row, p.scale_log2);
   __syncthreads();
   write_output<S::block_m, S::head_dim_v>(o, pipe.q, warp_row, p.o + first_row * S::head_dim_v);
+}
+
+template <class S>
+__global__ __launch_bounds__(S::num_threads) void forward(TileParams p, const __grid_constant__ Maps maps) {
+  forward_cta<S>(p, maps);
 }
 
 template <class S>
