@@ -14,7 +14,7 @@
     measure.py ports CASES.csv                how busy the ports of L2's slices are, and with what -> OUT/CASES_ncu.csv
     measure.py timeline CASES.csv ...         when PyTorch's kernels run, one call after another -> OUT/eager_timeline.csv
     measure.py tiles CASES.csv                in which order foreign kernels finish their output tiles -> OUT/CASES.csv
-    measure.py trace [ctas] [products]        ctas: SM, start and end of each CTA of some cases -> OUT/cta_trace.csv; how far those of a wave drift -> OUT/cta_drift.csv, and those of many -> OUT/cta_spread.csv;
+    measure.py trace [ctas] [products]        ctas: SM, start and end of each CTA of some cases -> OUT/cta_trace.csv; how far those of a wave drift -> OUT/cta_drift.csv, and those of many -> OUT/cta_spread.csv, cta_spread_wgmma.csv;
                                               the clocks of the GPCs meanwhile -> OUT/cta_clocks.csv;
                                               how those that share an SM get out of step -> OUT/cta_age.csv;
                                               products: where a CTA of a product is when -> OUT/trace_product_{stream,ncu}.csv

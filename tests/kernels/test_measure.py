@@ -179,7 +179,7 @@ class Measure(unittest.TestCase):
     def test_a_trace_that_fails_leaves_its_file_and_the_others_are_made(self):
         self.before("cta_trace.csv", "cta_drift.csv")
         self.program("cta_trace", "echo a,b; exit 1")
-        for name in ("cta_drift", "cta_spread", "cta_clocks"):
+        for name in ("cta_drift", "cta_spread", "cta_spread_wgmma", "cta_clocks"):
             self.program(name, TWO_ROWS)
         self.assertEqual(self.run_it("trace", "ctas"), 1)
         self.assert_as_before("cta_trace.csv")
